@@ -1,0 +1,57 @@
+//! What a node is, as an adapter states it.
+//!
+//! Data enters as [`NodeSpec`], the whole node at once: an update replaces what was said before and
+//! keeps what runs there. [`NodeSpec::check`] refuses what cannot be counted.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::bits::CardSet;
+use crate::request::Taint;
+
+/// A node: what it offers, how it is marked, and where it stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
+pub struct NodeSpec {
+    /// Its name: its identity for pods, and the last tie-break.
+    pub name: String,
+    /// Its labels; those that a level, selector or relation names decide, the others are ignored.
+    pub labels: BTreeMap<String, String>,
+    /// Its taints.
+    pub taints: Vec<Taint>,
+    /// Cordoned: takes no new members.
+    pub unschedulable: bool,
+    /// Allocatable amounts by resource name, cards excluded, in the units of
+    /// [`request`](crate::request). `pods` absent means [`NodeSpec::DEFAULT_PODS`].
+    pub resources: BTreeMap<String, i64>,
+    /// Its cards, at most one entry a kind.
+    pub cards: Vec<NodeCards>,
+}
+
+/// Cards of one kind on a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
+pub struct NodeCards {
+    /// The resource name that counts them, such as `nvidia.com/gpu`.
+    pub kind: String,
+    /// How many there are, numbered from 0; at most [`CardSet::CAPACITY`].
+    pub count: u32,
+    /// The product, for people; empty when nobody said.
+    pub model: String,
+    /// Cards that must not be given to anyone.
+    pub unhealthy: CardSet,
+}
+
+impl NodeSpec {
+    /// Pod slots of a node that does not say: the kubelet's own default.
+    pub const DEFAULT_PODS: i64 = 110;
+}

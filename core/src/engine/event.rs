@@ -1,0 +1,88 @@
+//! What happens outside, told to the engine one [`Event`] at a time.
+//!
+//! Events carry whole objects keyed by identity, so that any legal order of arrival ends in the same
+//! state. A refused event ([`Rejection`]) changes nothing.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+
+use crate::cluster::NodeSpec;
+use crate::gang::{GangKey, GangSpec, PodSpec};
+use crate::units::Uid;
+
+/// Something that happened outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "events are handed over once, never stored in bulk"
+)]
+pub enum Event {
+    /// A node appeared or changed.
+    Node(NodeSpec),
+    /// A node is gone. Pods bound to it stay counted under its name until they go.
+    NodeGone {
+        /// Its name.
+        name: String,
+    },
+    /// A namespace appeared or changed; only needed for namespace selectors.
+    Namespace {
+        /// Its name.
+        name: String,
+        /// Its labels.
+        labels: BTreeMap<String, String>,
+    },
+    /// A group appeared or changed.
+    Gang(GangSpec),
+    /// A group is gone.
+    GangGone {
+        /// Its key.
+        key: GangKey,
+        /// Its identity; a later generation under the same key is left alone.
+        uid: Uid,
+    },
+    /// A pod appeared or changed; `node` set means it is bound.
+    Pod(PodSpec),
+    /// A pod is gone.
+    PodGone {
+        /// Its identity.
+        uid: Uid,
+    },
+    /// A bind that we asked for did not happen.
+    BindFailed {
+        /// The pod.
+        pod: Uid,
+        /// Whether trying the same node again is pointless.
+        permanent: bool,
+        /// What the other side said.
+        message: String,
+    },
+}
+
+/// Why an event was refused. The engine is as it was before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// A field holds a value that cannot be counted with.
+    #[error("{object}: {field} is {value}; accepted: {accepted}")]
+    Invalid {
+        /// Kind and name.
+        object: String,
+        /// The field at fault.
+        field: String,
+        /// What it holds.
+        value: String,
+        /// What would be accepted.
+        accepted: String,
+    },
+    /// A table is full.
+    #[error("{what}: {given} given, at most {limit} are held")]
+    Capacity {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many were given.
+        given: u64,
+        /// How many are held.
+        limit: u64,
+    },
+}

@@ -1,0 +1,135 @@
+//! What people and tools see of the engine's state: borrowed names, plain numbers.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::{GangId, NodeIx, Verdict};
+use crate::bits::CardSet;
+use crate::explain::{Counterfactual, DomainAttempt, Reason};
+use crate::gang::life::Phase;
+use crate::units::{Nanos, Uid};
+
+/// A gang, as people want to see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GangView<'a> {
+    /// Its index.
+    pub id: GangId,
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its name; a gang of one has its pod's.
+    pub name: &'a str,
+    /// Which kind of object defines it; empty for a gang of one.
+    pub source: &'a str,
+    /// Whether it is a pod without a group.
+    pub single: bool,
+    /// Where it is in its life.
+    pub phase: Phase,
+    /// What was last decided.
+    pub verdict: Verdict,
+    /// Higher goes first.
+    pub priority: i32,
+    /// Name of its queue.
+    pub queue: &'a str,
+    /// Members that must run together.
+    pub min: u32,
+    /// The required level of the whole gang, if any, by its node label.
+    pub required_level: Option<&'a str>,
+    /// What is left of its schedule timeout, while that runs.
+    pub timeout_left: Option<Nanos>,
+    /// Its members, by role, then name.
+    pub members: Vec<MemberView<'a>>,
+}
+
+/// A member of a gang.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberView<'a> {
+    /// Its identity.
+    pub uid: Uid,
+    /// The pod's name.
+    pub name: &'a str,
+    /// Its role; empty when the gang has only one.
+    pub role: &'a str,
+    /// What it is doing.
+    pub state: MemberState,
+    /// Its node, bound or planned.
+    pub node: Option<NodeIx>,
+    /// Its cards there.
+    pub cards: CardSet,
+    /// How many cards it asks for, and of which kind.
+    pub wants_cards: Option<(u32, &'a str)>,
+}
+
+/// What a member is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum MemberState {
+    /// Waits for a place.
+    Waiting,
+    /// Held by scheduling gates.
+    Gated,
+    /// Has a place; the bind is not confirmed yet.
+    Planned,
+    /// Bound or running.
+    Bound,
+    /// Being deleted.
+    Terminating,
+    /// Ended well.
+    Succeeded,
+    /// Ended badly.
+    Failed,
+}
+
+/// A node, as people want to see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeView<'a> {
+    /// Its index.
+    pub ix: NodeIx,
+    /// Its name.
+    pub name: &'a str,
+    /// Its domain at each configured level, coarse to fine; `None` where it lacks the label.
+    pub path: Vec<Option<&'a str>>,
+    /// Cordoned.
+    pub unschedulable: bool,
+    /// Its cards.
+    pub cards: Vec<CardsView<'a>>,
+    /// Other resources: name, free, allocatable. Free is negative on an over-committed node.
+    pub resources: Vec<(&'a str, i64, i64)>,
+}
+
+/// Cards of one kind on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CardsView<'a> {
+    /// The resource name that counts them.
+    pub kind: &'a str,
+    /// The product; empty when nobody said.
+    pub model: &'a str,
+    /// All of them.
+    pub all: CardSet,
+    /// Those that must not be given out.
+    pub unhealthy: CardSet,
+    /// Who holds which.
+    pub held: Vec<(CardSet, GangId)>,
+}
+
+/// Why a gang waits, in full.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Explanation {
+    /// The gang's own reason; `None` when it is placed.
+    pub reason: Option<Reason>,
+    /// Each waiting member: pod name and reason, by role, then name.
+    pub members: Vec<(String, Reason)>,
+    /// The best attempt in each domain of the level that binds, best first.
+    pub domains: Vec<DomainAttempt>,
+    /// Single changes that would admit it, smallest first.
+    pub counterfactuals: Vec<Counterfactual>,
+}
+
+/// A placement that a what-if found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Plan {
+    /// Member (pod name, or role and ordinal for members without pods), node name, cards.
+    pub places: Vec<(String, String, CardSet)>,
+}

@@ -1,0 +1,269 @@
+//! Why a member or a gang is not running: facts, not sentences.
+//!
+//! A [`Reason`] is made from what the search left behind; `Display` turns it into one line for
+//! people, [`Reason::code`] into a stable word for machines. A [`Counterfactual`] is one change that
+//! would admit the gang, verified by running the search on the changed state.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::gang::Problem;
+use crate::units::Nanos;
+
+/// Why a node cannot take a member. In the order in which they are tested: the first that fails is
+/// the one that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum Cause {
+    /// The node is cordoned.
+    Unschedulable,
+    /// A taint that the member does not tolerate.
+    Taint,
+    /// Node selector or required node affinity.
+    NodeSelector,
+    /// Outside every domain of a required level: the node lacks the level's label.
+    NoLevelLabel,
+    /// The member is bound to a domain, by its running siblings or by the search, and this node is
+    /// in another.
+    OtherDomain,
+    /// Too few free cards.
+    Cards,
+    /// Too little free of another resource (see [`NodeCount::resource`]).
+    Resource,
+    /// No free pod slot.
+    PodSlots,
+    /// A host port is taken.
+    HostPort,
+    /// Required pod affinity is not met.
+    PodAffinity,
+    /// Required pod anti-affinity, the member's own or that of a pod already there.
+    PodAntiAffinity,
+    /// A required spread rule.
+    Spread,
+    /// Held back for a large group that has waited long enough.
+    Reserved,
+}
+
+/// How many nodes failed for one cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct NodeCount {
+    /// The cause.
+    pub cause: Cause,
+    /// The resource or card kind for [`Cause::Cards`] and [`Cause::Resource`], the taint's key for
+    /// [`Cause::Taint`], the level for [`Cause::NoLevelLabel`]; otherwise empty.
+    pub resource: String,
+    /// How many nodes.
+    pub nodes: u32,
+}
+
+/// What is missing, in numbers, in the place that came closest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Shortfall {
+    /// Resource name or card kind, or `members` when no single resource is to blame.
+    pub resource: String,
+    /// How much the members that must start need.
+    pub needed: i64,
+    /// How much of it can be used where they may go.
+    pub free: i64,
+}
+
+/// How one domain fared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct DomainAttempt {
+    /// The level, by its node label.
+    pub level: String,
+    /// The domain's name: the label's value.
+    pub domain: String,
+    /// How many of the members that must start fit there at best.
+    pub fits: u32,
+    /// How many must.
+    pub needed: u32,
+    /// Free cards of the wanted kind there.
+    pub free_cards: u32,
+}
+
+/// Why a member or a gang is not running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "code"))]
+pub enum Reason {
+    /// The object cannot be honoured.
+    Invalid {
+        /// What is wrong with it.
+        problem: Problem,
+    },
+    /// The pod names a group that does not exist.
+    GroupNotFound {
+        /// The group's namespace and name.
+        group: String,
+        /// A namespace where a group of that name does exist, as a hint.
+        elsewhere: Option<String>,
+    },
+    /// Members are missing: they do not exist yet, or scheduling gates hold them.
+    WaitingForMembers {
+        /// Members that could be placed now, those that run or ended well included.
+        present: u32,
+        /// Members that must be there.
+        needed: u32,
+        /// Members held by scheduling gates.
+        gated: u32,
+    },
+    /// The minimum is above the number of members that its owner makes.
+    MinExceedsMembers {
+        /// The minimum.
+        min: u32,
+        /// The number of members wanted.
+        members: u32,
+    },
+    /// No placement exists in this state. True, not a guess.
+    DoesNotFit {
+        /// Members that must start together.
+        members: u32,
+        /// Nodes looked at.
+        nodes: u32,
+        /// What is missing where it came closest, if one resource is to blame.
+        shortfall: Option<Shortfall>,
+        /// Nodes that failed alone, by cause, for the member that has the fewest nodes.
+        causes: Vec<NodeCount>,
+        /// The required level that binds, by its node label, when a level binds.
+        level: Option<String>,
+        /// The best domain of that level.
+        best_domain: Option<DomainAttempt>,
+    },
+    /// This member fits by itself, but a sibling does not.
+    WaitsForSibling {
+        /// A node that this member would fit on.
+        fits: String,
+        /// The sibling that binds.
+        sibling: String,
+        /// The sibling's own reason.
+        because: Box<Reason>,
+    },
+    /// A required topology level that no node has.
+    UnknownLevel {
+        /// The level, by its node label.
+        level: String,
+    },
+    /// It would fit, but the room is held back for a large group that has waited longer.
+    WouldDelayReservation {
+        /// The group that holds the reservation.
+        holder: String,
+        /// When the holder is expected to start, if durations are known.
+        starts: Option<Nanos>,
+    },
+    /// The search's budget of steps ran out: neither a plan nor a proof.
+    Undecided {
+        /// The budget.
+        steps: u64,
+    },
+    /// A bind failed; the member is tried again after a pause.
+    BindFailed {
+        /// What the other side said.
+        message: String,
+        /// Tries so far.
+        attempts: u32,
+    },
+    /// The group waited for its schedule timeout and its policy ended it.
+    TimedOut {
+        /// The timeout.
+        after: Nanos,
+    },
+    /// Surplus member above the minimum: the group runs without it, and there is no room for it.
+    Surplus {
+        /// Why there is no room.
+        because: Box<Reason>,
+    },
+    /// Not tried yet.
+    NotTried,
+}
+
+/// One change that would admit the gang, verified on the changed state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "change", rename_all = "kebab-case"))]
+pub enum Counterfactual {
+    /// This many more free cards, on one node that suits the gang.
+    MoreCards {
+        /// The card kind.
+        kind: String,
+        /// How many.
+        count: u32,
+        /// The domain they must be in, as `level=value`; `None` when any place will do.
+        domain: Option<String>,
+    },
+    /// A required level weakened.
+    RelaxLevel {
+        /// The sub-group that requires it.
+        group: String,
+        /// The level now required.
+        from: String,
+        /// The level that would do; `None` means no required level at all.
+        to: Option<String>,
+    },
+    /// Fewer members needed.
+    FewerMembers {
+        /// How many fewer.
+        fewer: u32,
+        /// The minimum that would do.
+        min: u32,
+    },
+    /// A node put back into service.
+    Uncordon {
+        /// The node.
+        node: String,
+    },
+    /// Running gangs or pods gone.
+    Departure {
+        /// Their `namespace/name`s, gangs of one under their pod's name.
+        gangs: Vec<String>,
+        /// The single pods of those gangs whose going suffices.
+        pods: Vec<String>,
+    },
+}
+
+impl Reason {
+    /// A stable word for machines.
+    pub fn code(&self) -> &str {
+        match self {
+            Reason::Invalid { problem } => &problem.code,
+            Reason::GroupNotFound { .. } => "GroupNotFound",
+            Reason::WaitingForMembers { .. } => "WaitingForMembers",
+            Reason::MinExceedsMembers { .. } => "MinExceedsMembers",
+            Reason::DoesNotFit { .. } => "DoesNotFit",
+            Reason::WaitsForSibling { .. } => "WaitsForSibling",
+            Reason::UnknownLevel { .. } => "UnknownLevel",
+            Reason::WouldDelayReservation { .. } => "WouldDelayReservation",
+            Reason::Undecided { .. } => "Undecided",
+            Reason::BindFailed { .. } => "BindFailed",
+            Reason::TimedOut { .. } => "TimedOut",
+            Reason::Surplus { .. } => "Surplus",
+            Reason::NotTried => "NotTried",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Cause::Unschedulable => "cordoned",
+            Cause::Taint => "taint not tolerated",
+            Cause::NodeSelector => "node selector or affinity",
+            Cause::NoLevelLabel => "level label missing",
+            Cause::OtherDomain => "in another domain",
+            Cause::Cards => "too few free cards",
+            Cause::Resource => "too little free",
+            Cause::PodSlots => "no pod slot",
+            Cause::HostPort => "host port taken",
+            Cause::PodAffinity => "pod affinity",
+            Cause::PodAntiAffinity => "pod anti-affinity",
+            Cause::Spread => "spread rule",
+            Cause::Reserved => "reserved",
+        })
+    }
+}

@@ -1,0 +1,280 @@
+//! The group tree: what belongs together, how much of it is enough, and how close it must be.
+//!
+//! Data enters as [`GangSpec`] (the group) and [`PodSpec`] (its members, linked by [`GangKey`] and
+//! role name, in any order of arrival). [`GangSpec::check`] says whether a tree makes sense; the
+//! engine refuses or parks what does not. Nothing here holds capacity or knows a node.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::bits::CardSet;
+use crate::request::Template;
+use crate::units::{Nanos, Uid};
+
+/// How pods name their group. Two systems may use the same name, so the source is part of the key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct GangKey {
+    /// Namespace of the group object.
+    pub namespace: String,
+    /// Name of the group object.
+    pub name: String,
+    /// Which kind of object defines it, in the adapter's words (`volcano`, `native`, ...).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub source: String,
+}
+
+/// A group of members, as its owner wants it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct GangSpec {
+    /// Identity of this generation of the group: a re-created group has another.
+    pub uid: Uid,
+    /// How pods name it.
+    pub key: GangKey,
+    /// When it was created, on the caller's clock. Earlier goes first among equal priorities.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub created: Nanos,
+    /// Higher goes first.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub priority: i32,
+    /// Name of its queue; empty means the default queue.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub queue: String,
+    /// The tree of sub-groups and roles.
+    pub root: Group,
+    /// How long a complete group may wait before `on_timeout` applies; `None` waits for ever.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub schedule_timeout: Option<Nanos>,
+    /// What happens when `schedule_timeout` has passed.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub on_timeout: TimeoutPolicy,
+    /// What a loss of running members means.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub on_loss: LossMode,
+    /// Whether members may be evicted one by one or only all together.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub disruption: Disruption,
+    /// Where members go when several nodes would do; `None` takes the engine's rule.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub scoring: Option<ScoringRule>,
+    /// Set by the adapter when the object cannot be honoured: the group waits with this reason.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub problem: Option<Problem>,
+}
+
+/// A node of the group tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Group {
+    /// Name, unique within the gang.
+    pub name: String,
+    /// How close its members must be to each other.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub topology: TopologyRule,
+    /// Leaf or inner node.
+    pub kind: GroupKind,
+}
+
+/// Leaf or inner node of the group tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum GroupKind {
+    /// A leaf: members with the same place in the group.
+    Role(Role),
+    /// An inner node.
+    Group {
+        /// How much of the children is enough.
+        min: Minimum,
+        /// Sub-groups and roles.
+        children: Vec<Group>,
+    },
+}
+
+impl Default for GroupKind {
+    fn default() -> Self {
+        GroupKind::Role(Role::default())
+    }
+}
+
+/// How much of an inner node must run for it to count. A child counts when its own minimum is met;
+/// a child whose minimum is not met has no running members at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Minimum {
+    /// At least this many members, over all children.
+    Members(u32),
+    /// At least this many children.
+    Children(u32),
+}
+
+/// A leaf of the group tree. Its members usually share one template, but need not: a native
+/// `PodGroup` states one minimum over pods of any shape.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Role {
+    /// How many members are wanted; 0 means "as many as there are pods".
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub count: u32,
+    /// Fewer members than this are useless. 0: the role may be empty.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub min: u32,
+    /// The shape of members that have no pods yet; needed only by `plan` of a gang without pods.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub template: Option<Arc<Template>>,
+}
+
+/// How close the members of a sub-group must be. Levels are named by their node label.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
+pub struct TopologyRule {
+    /// All members in one domain of this level, or not at all.
+    pub required: Option<String>,
+    /// As few domains of this level as possible, but any number if need be.
+    pub preferred: Option<String>,
+}
+
+/// What happens when a complete group has waited for its schedule timeout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum TimeoutPolicy {
+    /// Go behind the others of the same priority and start the clock again.
+    #[default]
+    Requeue,
+    /// End as failed; its pods are the owner's to clean up.
+    Fail,
+    /// Let go of members that run below the minimum, then start over.
+    ReleasePartial,
+}
+
+/// What it means when a running group loses members.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum LossMode {
+    /// The minimum must be met once; later losses are refilled one by one.
+    #[default]
+    Once,
+    /// Below the minimum the group is degraded: replaced within its deadline, or released whole.
+    Strict,
+    /// Only waiting members count towards the minimum of a new start.
+    WaitingOnly,
+}
+
+/// Whether eviction may take single members.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum Disruption {
+    /// Members above the minimum may go one by one.
+    #[default]
+    Single,
+    /// All go or none.
+    All,
+}
+
+/// Which of several feasible places is taken. Every rule is a worth of node states; the cheapest
+/// change of worth wins, ties go to the node that is first by topology path and name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum ScoringRule {
+    /// Fill nodes that are already in use.
+    #[default]
+    Binpack,
+    /// Use the emptiest nodes.
+    Spread,
+    /// A blend: `cards`, `cpu` and `memory` are integer weights; positive fills, negative spreads.
+    Weighted {
+        /// Weight of free cards.
+        cards: i16,
+        /// Weight of free processor time.
+        cpu: i16,
+        /// Weight of free memory.
+        memory: i16,
+    },
+}
+
+/// Something about an object that keeps it from being honoured; harms only that object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{code}: {field}: {message}")]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Problem {
+    /// A stable word for machines, in CamelCase, such as `AmbiguousGroup`.
+    pub code: String,
+    /// The field at fault, such as `spec.minMember`; empty when it is the object as a whole.
+    pub field: String,
+    /// The value and what would be accepted, for people.
+    pub message: String,
+}
+
+/// Where a pod is in its life, as the cluster reports it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum PodPhase {
+    /// Not running: waiting for a node, or bound and starting.
+    #[default]
+    Pending,
+    /// Running on its node.
+    Running,
+    /// Ended well; counts towards its group's minimum, uses nothing.
+    Succeeded,
+    /// Ended badly; counts for nothing, uses nothing.
+    Failed,
+}
+
+/// A pod: a member of a gang, or a gang of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PodSpec {
+    /// Identity. An update of the same name with another uid is a removal and an addition.
+    pub uid: Uid,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Its group; `None` makes it a gang of one.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub gang: Option<GangKey>,
+    /// Its leaf in the group tree; empty when the tree has only one.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub role: String,
+    /// What it needs.
+    pub template: Arc<Template>,
+    /// The node it is bound to.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub node: Option<String>,
+    /// The exact cards it holds there, when known; otherwise the engine assumes the lowest free.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub cards: Option<CardSet>,
+    /// Where it is in its life.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub phase: PodPhase,
+    /// When it was created, on the caller's clock.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub created: Nanos,
+    /// When it started running, on the caller's clock; with `max_runtime` this gives its end.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub started: Option<Nanos>,
+    /// Higher goes first (for a gang of one; a gang has its own priority).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub priority: i32,
+    /// Held back by scheduling gates: belongs to the group, cannot be placed yet.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub gated: bool,
+    /// Being deleted: keeps what it uses, is never placed, does not count as a member.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub terminating: bool,
+    /// Not ours to place (another scheduler's); counts where it runs.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub foreign: bool,
+    /// Set by the adapter when the pod cannot be honoured: it waits with this reason.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub problem: Option<Problem>,
+}
