@@ -36,5 +36,9 @@ fn functions_programs_and_seeds_have_the_same_names() {
         .map(|file| file.trim_end_matches(".rs").into())
         .collect();
     assert_eq!(functions, programs, "TARGETS and fuzz_targets/");
-    assert_eq!(functions, names_in(&root().join("seeds")), "TARGETS and seeds/");
+    assert_eq!(
+        functions,
+        names_in(&root().join("seeds")),
+        "TARGETS and seeds/"
+    );
 }
