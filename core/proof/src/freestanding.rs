@@ -11,7 +11,10 @@ use core::{
 
 use gangline::{
     bits::CardSet,
-    gang::life::{End, Phase},
+    gang::{
+        life::{Census, Command, End, Event, Life, Phase, Rules, step},
+        policy::{LossMode, TimeoutPolicy},
+    },
     units::{Bytes, Mib, MilliCpu, Nanos, Uid},
 };
 
@@ -68,8 +71,70 @@ fn cards() -> bool {
         && shows(low.union(CardSet(1 << 7)), "0-2,7")
 }
 
+/// A gang of two gathers, is planned, bound and confirmed, and ends well.
 fn life() -> bool {
-    black_box(Phase::default()) == Phase::Gathering && Phase::Running < Phase::Ended(End::Completed)
+    let rules = Rules {
+        schedule_timeout: Some(Nanos::from_secs(60)),
+        on_timeout: TimeoutPolicy::Requeue,
+        on_loss: LossMode::Strict,
+        degraded_deadline: Nanos::from_secs(30),
+    };
+    let waiting = Census {
+        is_ready: true,
+        is_ready_anew: true,
+        has_waiting: true,
+        ..Census::default()
+    };
+    let held = Census {
+        is_covered: true,
+        has_held: true,
+        has_waiting: false,
+        ..waiting
+    };
+    let bound = Census {
+        is_ready_anew: false,
+        is_satisfied: true,
+        has_held: false,
+        has_bound: true,
+        ..held
+    };
+    let over = Census {
+        is_finished: true,
+        has_bound: false,
+        ..bound
+    };
+    let story = [
+        (
+            waiting,
+            Event::Changed,
+            Phase::Queued,
+            Some(Command::Enqueue),
+        ),
+        (
+            waiting,
+            Event::Elapsed(Nanos::from_secs(59)),
+            Phase::Queued,
+            None,
+        ),
+        (
+            waiting,
+            Event::PlanFound,
+            Phase::Planned,
+            Some(Command::Hold),
+        ),
+        (held, Event::BindStarted, Phase::Binding, None),
+        (bound, Event::Changed, Phase::Running, None),
+        (over, Event::Changed, Phase::Ended(End::Completed), None),
+    ];
+    let mut life = Life::default();
+    for (census, event, phase, command) in black_box(story) {
+        let (next, commands) = step(life, &rules, census, event);
+        if next.phase() != phase || command.is_some_and(|command| !commands.contains(command)) {
+            return false;
+        }
+        life = next;
+    }
+    life.expires_in().is_none()
 }
 
 /// Whether `value` reads as `expected`, compared piece by piece: there is no buffer to write to.
