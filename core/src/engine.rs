@@ -14,16 +14,13 @@ use crate::{
 pub mod event;
 pub mod view;
 
+pub use crate::cluster::NodeIx;
 pub use event::{Event, Rejection};
 pub use view::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView, Plan};
 
 /// Index of a gang in its scheduler. Valid until the gang is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GangId(pub u32);
-
-/// Index of a node in its scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeIx(pub u32);
 
 /// How a scheduler decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
