@@ -9,6 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::bits::CardSet;
+pub use crate::gang::policy::{Disruption, LossMode, TimeoutPolicy};
 use crate::request::Template;
 use crate::units::{Nanos, Uid};
 
@@ -137,46 +138,6 @@ pub struct TopologyRule {
     pub required: Option<String>,
     /// As few domains of this level as possible, but any number if need be.
     pub preferred: Option<String>,
-}
-
-/// What happens when a complete group has waited for its schedule timeout.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-pub enum TimeoutPolicy {
-    /// Go behind the others of the same priority and start the clock again.
-    #[default]
-    Requeue,
-    /// End as failed; its pods are the owner's to clean up.
-    Fail,
-    /// Let go of members that run below the minimum, then start over.
-    ReleasePartial,
-}
-
-/// What it means when a running group loses members.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-pub enum LossMode {
-    /// The minimum must be met once; later losses are refilled one by one.
-    #[default]
-    Once,
-    /// Below the minimum the group is degraded: replaced within its deadline, or released whole.
-    Strict,
-    /// Only waiting members count towards the minimum of a new start.
-    WaitingOnly,
-}
-
-/// Whether eviction may take single members.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-pub enum Disruption {
-    /// Members above the minimum may go one by one.
-    #[default]
-    Single,
-    /// All go or none.
-    All,
 }
 
 /// Which of several feasible places is taken. Every rule is a worth of node states; the cheapest
