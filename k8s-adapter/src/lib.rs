@@ -1,1 +1,4 @@
 //! Kubernetes objects in, gangs out.
+
+pub mod api;
+pub mod quantity;
