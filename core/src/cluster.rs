@@ -33,6 +33,7 @@ use class::{ClassIx, Classes};
 use domain::{KeyIx, NO_DOMAIN, NODE_KEY, Partition};
 use relation::{Term, TermIdentity, TermIx, bump};
 use shape::{ShapeIx, Shapes, StaticFit};
+pub(crate) use order::natural;
 pub use spec::{NodeCards, NodeSpec};
 use template::{Compiled, CompiledSpread, TemplateIx};
 
@@ -277,7 +278,7 @@ impl Cluster {
         self.order_stale = true;
     }
 
-    fn allocatable(&self, node: NodeIx, resource: u16) -> i64 {
+    pub(crate) fn allocatable(&self, node: NodeIx, resource: u16) -> i64 {
         let Some(spec) = &self.node(node).spec else {
             return 0;
         };
@@ -428,6 +429,11 @@ impl Cluster {
         self.template_by_address
             .insert(address, (source.clone(), ix));
         (ix, grew)
+    }
+
+    /// Whether exactly this `Arc` was compiled before.
+    pub(crate) fn knows(&self, source: &Arc<Template>) -> bool {
+        self.template_by_address.contains_key(&(Arc::as_ptr(source) as usize))
     }
 
     fn compile_projected(&mut self, source: &Arc<Template>) -> TemplateIx {
@@ -845,6 +851,23 @@ impl Cluster {
             }
         }
         order::natural(self.node_name(a), self.node_name(b))
+    }
+
+    /// Present nodes in node order, sorted now: for readers that cannot settle the order.
+    pub(crate) fn sorted(&self) -> Vec<NodeIx> {
+        let present = |ix: &u32| self.nodes[*ix as usize].spec.is_some();
+        let mut order: Vec<NodeIx> =
+            (0..self.nodes.len() as u32).filter(present).map(NodeIx).collect();
+        order.sort_unstable_by(|&a, &b| self.compare_nodes(a, b));
+        order
+    }
+
+    /// Labels of all described namespaces.
+    pub(crate) fn namespaces(&self) -> BTreeMap<String, BTreeMap<String, String>> {
+        let described = |(name, labels): (&Symbol, &Arc<BTreeMap<String, String>>)| {
+            (self.symbols.text(*name).into(), BTreeMap::clone(labels))
+        };
+        self.namespaces.iter().map(described).collect()
     }
 
     /// Present nodes in node order; valid after [`Cluster::settle_order`].
