@@ -31,9 +31,9 @@ pub(crate) mod template;
 
 use class::{ClassIx, Classes};
 use domain::{KeyIx, NO_DOMAIN, NODE_KEY, Partition};
+pub(crate) use order::natural;
 use relation::{Term, TermIdentity, TermIx, bump};
 use shape::{ShapeIx, Shapes, StaticFit};
-pub(crate) use order::natural;
 pub use spec::{NodeCards, NodeSpec};
 use template::{Compiled, CompiledSpread, TemplateIx};
 
@@ -433,7 +433,8 @@ impl Cluster {
 
     /// Whether exactly this `Arc` was compiled before.
     pub(crate) fn knows(&self, source: &Arc<Template>) -> bool {
-        self.template_by_address.contains_key(&(Arc::as_ptr(source) as usize))
+        self.template_by_address
+            .contains_key(&(Arc::as_ptr(source) as usize))
     }
 
     fn compile_projected(&mut self, source: &Arc<Template>) -> TemplateIx {
@@ -856,8 +857,10 @@ impl Cluster {
     /// Present nodes in node order, sorted now: for readers that cannot settle the order.
     pub(crate) fn sorted(&self) -> Vec<NodeIx> {
         let present = |ix: &u32| self.nodes[*ix as usize].spec.is_some();
-        let mut order: Vec<NodeIx> =
-            (0..self.nodes.len() as u32).filter(present).map(NodeIx).collect();
+        let mut order: Vec<NodeIx> = (0..self.nodes.len() as u32)
+            .filter(present)
+            .map(NodeIx)
+            .collect();
         order.sort_unstable_by(|&a, &b| self.compare_nodes(a, b));
         order
     }

@@ -27,9 +27,9 @@ mod store;
 pub mod view;
 
 pub use crate::cluster::NodeIx;
+pub use check::{Inconsistency, LedgerLine};
 pub use event::{Event, Rejection};
 pub use snapshot::Snapshot;
-pub use check::{Inconsistency, LedgerLine};
 pub use store::Purpose;
 use store::{Gang, GangIx, Pod, PodIx, Slab};
 pub use view::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView, Plan};
@@ -208,7 +208,9 @@ impl Scheduler {
     /// The places given by a decision of the latest [`decide`](Self::decide).
     pub fn placements(&self, decision: &Decision) -> &[Placement] {
         let start = decision.start as usize;
-        self.placements.get(start..start + decision.len as usize).unwrap_or(&[])
+        self.placements
+            .get(start..start + decision.len as usize)
+            .unwrap_or(&[])
     }
 
     /// Hash of every decision made so far: equal events give equal hashes everywhere.

@@ -47,7 +47,11 @@ impl Scheduler {
                     self.remove_pod(pod);
                 }
             }
-            Event::BindFailed { pod, permanent, message } => {
+            Event::BindFailed {
+                pod,
+                permanent,
+                message,
+            } => {
                 self.apply_bind_failed(pod, permanent, message);
             }
         }
@@ -68,11 +72,17 @@ impl Scheduler {
     }
 
     fn apply_node_gone(&mut self, name: &str) {
-        let Some(node) = self.cluster.find_node(name) else { return };
+        let Some(node) = self.cluster.find_node(name) else {
+            return;
+        };
         self.without_charges(node, |cluster| cluster.retire(node));
         // Nothing that is only planned can go there any more.
-        let held: SmallVec<[PodIx; 8]> =
-            self.pods_on(node).iter().copied().filter(|&pod| self.is_held(pod)).collect();
+        let held: SmallVec<[PodIx; 8]> = self
+            .pods_on(node)
+            .iter()
+            .copied()
+            .filter(|&pod| self.is_held(pod))
+            .collect();
         for &pod in &held {
             self.drop_charge(pod);
         }
@@ -84,11 +94,7 @@ impl Scheduler {
     }
 
     /// Takes every charge off a node, changes it, and charges it again.
-    fn without_charges(
-        &mut self,
-        node: NodeIx,
-        change: impl FnOnce(&mut crate::cluster::Cluster),
-    ) {
+    fn without_charges(&mut self, node: NodeIx, change: impl FnOnce(&mut crate::cluster::Cluster)) {
         self.loosened += 1;
         self.changed += 1;
         let pods: SmallVec<[PodIx; 16]> = self.pods_on(node).into();
@@ -103,7 +109,10 @@ impl Scheduler {
                 // Which cards it has is settled below; none are taken in between.
                 self.cluster.charge(node, template, CardSet::EMPTY);
                 if let Some(entry) = self.pods.get_mut(pod.0) {
-                    entry.charge = Some(Charge { cards: CardSet::EMPTY, ..charge });
+                    entry.charge = Some(Charge {
+                        cards: CardSet::EMPTY,
+                        ..charge
+                    });
                 }
                 let keep = charge.cards;
                 self.remembered_cards.push((pod, keep));
@@ -133,9 +142,13 @@ impl Scheduler {
     fn settle_cards(&mut self, node: NodeIx) {
         let mut wanting: SmallVec<[(bool, Uid, PodIx); 16]> = SmallVec::new();
         for &ix in self.pods_on(node) {
-            let Some(pod) = self.pods.get(ix.0) else { continue };
+            let Some(pod) = self.pods.get(ix.0) else {
+                continue;
+            };
             if self.cluster.template(pod.template).cards.is_some() {
-                let held = pod.charge.is_some_and(|charge| charge.purpose == Purpose::Held);
+                let held = pod
+                    .charge
+                    .is_some_and(|charge| charge.purpose == Purpose::Held);
                 wanting.push((pod.spec.cards.is_none() && !held, pod.spec.uid, ix));
             }
         }
@@ -146,20 +159,29 @@ impl Scheduler {
         let mut given: SmallVec<[(PodIx, CardSet); 16]> = SmallVec::new();
         let mut taken: SmallVec<[(u16, CardSet); 2]> = SmallVec::new();
         for &(_, _, ix) in &wanting {
-            let Some(pod) = self.pods.get(ix.0) else { continue };
-            let Some(ask) = self.cluster.template(pod.template).cards else { continue };
+            let Some(pod) = self.pods.get(ix.0) else {
+                continue;
+            };
+            let Some(ask) = self.cluster.template(pod.template).cards else {
+                continue;
+            };
             let pools = self.cluster.node(node).cards.pools();
             let Some(pool) = pools.iter().find(|pool| pool.kind == ask.kind) else {
                 given.push((ix, CardSet::EMPTY));
                 continue;
             };
-            let used = taken.iter().find(|(kind, _)| *kind == ask.kind).map_or(CardSet::EMPTY, |t| t.1);
+            let used = taken
+                .iter()
+                .find(|(kind, _)| *kind == ask.kind)
+                .map_or(CardSet::EMPTY, |t| t.1);
             let free = pool.all.difference(used);
             let remembered = self.remembered_cards.iter().find(|(pod, _)| *pod == ix);
             let said = match pod.charge {
-                Some(Charge { purpose: Purpose::Held, cards, .. }) => {
-                    Some(remembered.map_or(cards, |(_, cards)| *cards))
-                }
+                Some(Charge {
+                    purpose: Purpose::Held,
+                    cards,
+                    ..
+                }) => Some(remembered.map_or(cards, |(_, cards)| *cards)),
                 _ => pod.spec.cards,
             };
             let mut cards = said.unwrap_or_default().intersection(free);
@@ -198,14 +220,19 @@ impl Scheduler {
             spec.problem = spec.check().err();
         }
         let gang = self.gang_slot(&spec.key);
-        let Some(entry) = self.gangs.get(gang.0) else { return };
+        let Some(entry) = self.gangs.get(gang.0) else {
+            return;
+        };
         if entry.spec.as_deref() == Some(&spec) {
             return;
         }
         let reborn = entry.spec.as_ref().is_some_and(|old| old.uid != spec.uid);
         let same_tree = !reborn
             && spec.problem.is_none()
-            && entry.spec.as_ref().is_some_and(|old| old.root == spec.root && old.problem.is_none());
+            && entry
+                .spec
+                .as_ref()
+                .is_some_and(|old| old.root == spec.root && old.problem.is_none());
         if reborn {
             self.forget_life(gang);
         }
@@ -216,7 +243,9 @@ impl Scheduler {
         } else {
             Some(Arc::new(Tree::new(&spec.root, &mut self.cluster)))
         };
-        let Some(entry) = self.gangs.get_mut(gang.0) else { return };
+        let Some(entry) = self.gangs.get_mut(gang.0) else {
+            return;
+        };
         entry.uid = spec.uid;
         entry.priority = spec.priority;
         entry.created = spec.created;
@@ -231,13 +260,17 @@ impl Scheduler {
 
     /// Finds every member's leaf anew and counts them.
     fn seat_members(&mut self, gang: GangIx) {
-        let Some(entry) = self.gangs.get_mut(gang.0) else { return };
+        let Some(entry) = self.gangs.get_mut(gang.0) else {
+            return;
+        };
         let tree = entry.tree.clone();
         entry.tally.clear();
         entry.tally.resize(tree.nodes.len(), Tally::default());
         let mut members = core::mem::take(&mut entry.members);
         for &ix in &members {
-            let Some(pod) = self.pods.get_mut(ix.0) else { continue };
+            let Some(pod) = self.pods.get_mut(ix.0) else {
+                continue;
+            };
             pod.leaf = tree.leaf(&pod.spec.role);
             if let (Some(leaf), Some(entry)) = (pod.leaf, self.gangs.get_mut(gang.0)) {
                 entry.tally[leaf as usize].count(pod.state(), true);
@@ -261,8 +294,12 @@ impl Scheduler {
     }
 
     fn apply_gang_gone(&mut self, key: &GangKey, uid: Uid) {
-        let Some(&gang) = self.gang_by_key.get(key) else { return };
-        let Some(entry) = self.gangs.get_mut(gang.0) else { return };
+        let Some(&gang) = self.gang_by_key.get(key) else {
+            return;
+        };
+        let Some(entry) = self.gangs.get_mut(gang.0) else {
+            return;
+        };
         if entry.spec.as_ref().is_none_or(|spec| spec.uid != uid) {
             return;
         }
@@ -324,7 +361,9 @@ impl Scheduler {
     }
 
     fn drop_gang_if_empty(&mut self, gang: GangIx) {
-        let Some(entry) = self.gangs.get(gang.0) else { return };
+        let Some(entry) = self.gangs.get(gang.0) else {
+            return;
+        };
         if entry.spec.is_some() || !entry.members.is_empty() {
             return;
         }
@@ -333,7 +372,11 @@ impl Scheduler {
         }
         let (listed, clocked) = (entry.listed, entry.clocked);
         self.leave_queue(gang);
-        if self.reservation.as_ref().is_some_and(|reservation| reservation.holder == gang) {
+        if self
+            .reservation
+            .as_ref()
+            .is_some_and(|reservation| reservation.holder == gang)
+        {
             self.reservation = None;
             self.loosened += 1;
         }
@@ -389,13 +432,25 @@ impl Scheduler {
         };
         let uid = spec.uid;
         let hash = hash_name(&spec.namespace, &spec.name);
-        let leaf = self.gangs.get(gang.0).and_then(|gang| gang.tree.leaf(&spec.role));
-        let pod = Pod { spec, gang, leaf, template, charge: None, released: false, failures: None };
+        let leaf = self
+            .gangs
+            .get(gang.0)
+            .and_then(|gang| gang.tree.leaf(&spec.role));
+        let pod = Pod {
+            spec,
+            gang,
+            leaf,
+            template,
+            charge: None,
+            released: false,
+            failures: None,
+        };
         let ix = PodIx(self.pods.insert(pod));
         self.pod_by_uid.insert(uid, ix);
         let pods = &self.pods;
         self.pod_by_name.insert_unique(hash, ix, |ix| {
-            pods.get(ix.0).map_or(0, |pod| hash_name(&pod.spec.namespace, &pod.spec.name))
+            pods.get(ix.0)
+                .map_or(0, |pod| hash_name(&pod.spec.namespace, &pod.spec.name))
         });
         self.join(gang, ix);
         self.charge_if_bound(ix);
@@ -404,29 +459,38 @@ impl Scheduler {
     }
 
     fn join(&mut self, gang: GangIx, pod: PodIx) {
-        let Some(entry) = self.gangs.get(gang.0) else { return };
-        let at = entry
-            .members
-            .partition_point(|&other| self.compare_members(other, pod) == core::cmp::Ordering::Less);
+        let Some(entry) = self.gangs.get(gang.0) else {
+            return;
+        };
+        let at = entry.members.partition_point(|&other| {
+            self.compare_members(other, pod) == core::cmp::Ordering::Less
+        });
         if let Some(entry) = self.gangs.get_mut(gang.0) {
             entry.members.insert(at, pod);
         }
     }
 
     fn update_pod(&mut self, ix: PodIx, spec: PodSpec) {
-        let Some(pod) = self.pods.get(ix.0) else { return };
+        let Some(pod) = self.pods.get(ix.0) else {
+            return;
+        };
         if pod.spec == spec {
             return;
         }
         let gang = pod.gang;
         self.count(ix, false);
         let template = self.compile(&spec.template);
-        let Some(pod) = self.pods.get(ix.0) else { return };
-        let node = spec.node.as_deref().map(|name| self.cluster.node_slot(name));
+        let Some(pod) = self.pods.get(ix.0) else {
+            return;
+        };
+        let node = spec
+            .node
+            .as_deref()
+            .map(|name| self.cluster.node_slot(name));
         // Confirmed where we planned it: the cards stay those of the plan unless it says otherwise.
-        let confirmed = pod.charge.filter(|charge| {
-            charge.purpose == Purpose::Held && node == Some(charge.node)
-        });
+        let confirmed = pod
+            .charge
+            .filter(|charge| charge.purpose == Purpose::Held && node == Some(charge.node));
         let mut spec = spec;
         if let Some(charge) = confirmed.filter(|charge| !charge.cards.is_empty()) {
             spec.cards = spec.cards.or(Some(charge.cards));
@@ -442,7 +506,8 @@ impl Scheduler {
             && match (node, &pod.charge) {
                 (Some(node), Some(charge)) => {
                     charge.node == node
-                        && (spec.cards == pod.spec.cards || confirmed.is_some_and(|c| spec.cards == Some(c.cards)))
+                        && (spec.cards == pod.spec.cards
+                            || confirmed.is_some_and(|c| spec.cards == Some(c.cards)))
                 }
                 (None, Some(charge)) => charge.purpose == Purpose::Held,
                 (None, None) => true,
@@ -473,9 +538,13 @@ impl Scheduler {
 
     /// Charges a bound pod that has not ended and is not charged yet.
     fn charge_if_bound(&mut self, ix: PodIx) {
-        let Some(pod) = self.pods.get(ix.0) else { return };
+        let Some(pod) = self.pods.get(ix.0) else {
+            return;
+        };
         let ended = matches!(pod.spec.phase, PodPhase::Succeeded | PodPhase::Failed);
-        let (Some(name), None, false) = (&pod.spec.node, pod.charge, ended) else { return };
+        let (Some(name), None, false) = (&pod.spec.node, pod.charge, ended) else {
+            return;
+        };
         let template = pod.template;
         let node = self.cluster.node_slot(name);
         self.cluster.charge(node, template, CardSet::EMPTY);
@@ -500,13 +569,19 @@ impl Scheduler {
         }
         self.node_pods[index].push(ix);
         if let Some(pod) = self.pods.get_mut(ix.0) {
-            pod.charge = Some(Charge { node, cards, purpose });
+            pod.charge = Some(Charge {
+                node,
+                cards,
+                purpose,
+            });
         }
     }
 
     /// Takes a pod's charge back, if it has one.
     pub(super) fn drop_charge(&mut self, ix: PodIx) {
-        let Some((template, charge)) = self.charge_of(ix) else { return };
+        let Some((template, charge)) = self.charge_of(ix) else {
+            return;
+        };
         self.loosened += 1;
         self.changed += 1;
         self.cluster.release(charge.node, template, charge.cards);
@@ -524,7 +599,9 @@ impl Scheduler {
     }
 
     fn remove_pod(&mut self, ix: PodIx) {
-        let Some(pod) = self.pods.get(ix.0) else { return };
+        let Some(pod) = self.pods.get(ix.0) else {
+            return;
+        };
         let (gang, uid) = (pod.gang, pod.spec.uid);
         let hash = hash_name(&pod.spec.namespace, &pod.spec.name);
         self.count(ix, false);
@@ -544,14 +621,20 @@ impl Scheduler {
     }
 
     fn apply_bind_failed(&mut self, uid: Uid, permanent: bool, message: String) {
-        let Some(&ix) = self.pod_by_uid.get(&uid) else { return };
+        let Some(&ix) = self.pod_by_uid.get(&uid) else {
+            return;
+        };
         if !self.is_held(ix) {
             return;
         }
         let (now, first) = (self.now, self.config.bind_backoff);
-        let Some(pod) = self.pods.get_mut(ix.0) else { return };
+        let Some(pod) = self.pods.get_mut(ix.0) else {
+            return;
+        };
         let gang = pod.gang;
-        let failures = pod.failures.get_or_insert_with(Box::<BindFailures>::default);
+        let failures = pod
+            .failures
+            .get_or_insert_with(Box::<BindFailures>::default);
         failures.attempts = failures.attempts.saturating_add(1);
         failures.message = message;
         // Doubles with each failure, up to 64 times the first pause.
@@ -569,8 +652,12 @@ impl Scheduler {
 
     /// Counts a pod into or out of its leaf's tally, by its present state.
     pub(super) fn count(&mut self, ix: PodIx, add: bool) {
-        let Some(pod) = self.pods.get(ix.0) else { return };
-        let (Some(leaf), state) = (pod.leaf, pod.state()) else { return };
+        let Some(pod) = self.pods.get(ix.0) else {
+            return;
+        };
+        let (Some(leaf), state) = (pod.leaf, pod.state()) else {
+            return;
+        };
         if let Some(gang) = self.gangs.get_mut(pod.gang.0) {
             gang.tally[leaf as usize].count(state, add);
         }
@@ -592,7 +679,9 @@ impl Scheduler {
                 continue;
             };
             let (template, _) = self.cluster.compile(&source);
-            let Some(pod) = self.pods.get_mut(ix) else { continue };
+            let Some(pod) = self.pods.get_mut(ix) else {
+                continue;
+            };
             pod.template = template;
             if let Some(charge) = pod.charge {
                 self.cluster.count_in(charge.node, template, true);
@@ -605,7 +694,9 @@ impl Scheduler {
             let pod = self.pods.get(ix.0);
             pod.is_some_and(|pod| pod.spec.namespace == namespace && pod.spec.name == name)
         };
-        self.pod_by_name.find(hash_name(namespace, name), same).copied()
+        self.pod_by_name
+            .find(hash_name(namespace, name), same)
+            .copied()
     }
 
     /// Tells a gang's life that facts changed.
@@ -618,7 +709,9 @@ impl Scheduler {
 
     /// Feeds a gang's life one event and carries out what it says.
     pub(super) fn drive(&mut self, gang: GangIx, event: life::Event) -> Commands {
-        let Some(entry) = self.gangs.get(gang.0) else { return Commands::NONE };
+        let Some(entry) = self.gangs.get(gang.0) else {
+            return Commands::NONE;
+        };
         let rules = self.rules(entry);
         let (life, commands) = life::step(entry.life, &rules, entry.census(), event);
         if let Some(entry) = self.gangs.get_mut(gang.0) {
@@ -659,7 +752,11 @@ impl Scheduler {
     fn each_member(&mut self, gang: GangIx, mut visit: impl FnMut(&mut Self, PodIx, MemberState)) {
         let count = self.gangs.get(gang.0).map_or(0, |gang| gang.members.len());
         for index in 0..count {
-            let member = self.gangs.get(gang.0).and_then(|gang| gang.members.get(index)).copied();
+            let member = self
+                .gangs
+                .get(gang.0)
+                .and_then(|gang| gang.members.get(index))
+                .copied();
             let Some(member) = member else { return };
             if let Some(state) = self.pods.get(member.0).map(Pod::state) {
                 visit(self, member, state);
@@ -725,7 +822,9 @@ impl Scheduler {
     /// Holds a member's room as a snapshot says, if its cards are still free.
     pub(super) fn restore_hold(&mut self, ix: PodIx, node: &str, cards: CardSet) {
         let node = self.cluster.node_slot(node);
-        let Some(pod) = self.pods.get(ix.0).filter(|pod| pod.charge.is_none()) else { return };
+        let Some(pod) = self.pods.get(ix.0).filter(|pod| pod.charge.is_none()) else {
+            return;
+        };
         let template = pod.template;
         self.count(ix, false);
         self.cluster.charge(node, template, CardSet::EMPTY);
@@ -777,8 +876,16 @@ fn check_node(spec: &NodeSpec) -> Result<(), Rejection> {
         if cards.count > CardSet::CAPACITY {
             return Err(invalid(object(), "cards.count", &cards.count, "at most 64"));
         }
-        if spec.cards[..index].iter().any(|other| other.kind == cards.kind) {
-            return Err(invalid(object(), "cards.kind", &cards.kind, "each kind once"));
+        if spec.cards[..index]
+            .iter()
+            .any(|other| other.kind == cards.kind)
+        {
+            return Err(invalid(
+                object(),
+                "cards.kind",
+                &cards.kind,
+                "each kind once",
+            ));
         }
     }
     Ok(())
@@ -792,7 +899,12 @@ fn check_template(spec: &PodSpec) -> Result<(), Rejection> {
             return Err(invalid(object(), &field, &amount, "0 to 2^60"));
         }
     }
-    if spec.template.cards.as_ref().is_some_and(|cards| cards.count == 0) {
+    if spec
+        .template
+        .cards
+        .as_ref()
+        .is_some_and(|cards| cards.count == 0)
+    {
         return Err(invalid(object(), "template.cards.count", &0, "at least 1"));
     }
     Ok(())

@@ -40,11 +40,19 @@ pub struct LedgerLine<'a> {
     pub deadline_in: Option<crate::units::Nanos>,
 }
 
-fn compare<T: PartialEq + ToString>(what: &str, kept: &T, derived: &T) -> Result<(), Inconsistency> {
+fn compare<T: PartialEq + ToString>(
+    what: &str,
+    kept: &T,
+    derived: &T,
+) -> Result<(), Inconsistency> {
     if kept == derived {
         return Ok(());
     }
-    Err(Inconsistency { what: what.into(), kept: kept.to_string(), derived: derived.to_string() })
+    Err(Inconsistency {
+        what: what.into(),
+        kept: kept.to_string(),
+        derived: derived.to_string(),
+    })
 }
 
 impl Scheduler {
@@ -86,7 +94,10 @@ impl Scheduler {
             if let Some(ask) = template.cards {
                 let all = used.entry((charge.node, ask.kind)).or_default();
                 let twice = all.intersection(charge.cards);
-                let what = format!("cards given twice on {}", self.cluster.node_name(charge.node));
+                let what = format!(
+                    "cards given twice on {}",
+                    self.cluster.node_name(charge.node)
+                );
                 compare(&what, &twice.to_string(), &String::new())?;
                 *all = all.union(charge.cards);
             }
@@ -94,11 +105,18 @@ impl Scheduler {
         for ix in 0..nodes as u32 {
             let node = NodeIx(ix);
             let name = self.cluster.node_name(node);
-            compare(&format!("pods on {name}"), &self.pods_on(node).len(), &on_node[ix as usize])?;
+            compare(
+                &format!("pods on {name}"),
+                &self.pods_on(node).len(),
+                &on_node[ix as usize],
+            )?;
             for (resource, &free) in self.cluster.free_of(node).iter().enumerate() {
                 let taken = taken.get(&(node, resource as u16)).copied().unwrap_or(0);
                 let derived = self.cluster.allocatable(node, resource as u16) - taken;
-                let what = format!("free {} on {name}", self.cluster.resource_name(resource as u16));
+                let what = format!(
+                    "free {} on {name}",
+                    self.cluster.resource_name(resource as u16)
+                );
                 compare(&what, &free, &derived)?;
             }
             for pool in self.cluster.node(node).cards.pools() {
@@ -109,7 +127,11 @@ impl Scheduler {
         }
         for (_, gang) in self.gangs.iter() {
             let mut derived = alloc::vec![Tally::default(); gang.tree.nodes.len()];
-            for pod in gang.members.iter().filter_map(|member| self.pods.get(member.0)) {
+            for pod in gang
+                .members
+                .iter()
+                .filter_map(|member| self.pods.get(member.0))
+            {
                 if let Some(leaf) = pod.leaf {
                     derived[leaf as usize].count(pod.state(), true);
                 }

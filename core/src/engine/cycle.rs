@@ -11,9 +11,9 @@ use core::hash::Hasher;
 use super::store::{GangIx, PodIx, Purpose, Tried};
 use super::view::MemberState;
 use super::{Decision, Placement, Scheduler, Verdict};
+use crate::cluster::Cluster;
 use crate::cluster::domain::NO_DOMAIN;
 use crate::cluster::template::TemplateIx;
-use crate::cluster::Cluster;
 use crate::gang::life::{self, Command, Phase};
 use crate::hash::{Map, WordHasher};
 use crate::place::tree::Tree;
@@ -74,7 +74,9 @@ impl Scheduler {
         clocks.sort_unstable_by_key(|ix| self.gangs.get(ix.0).map(|gang| gang.uid));
         let now = self.now;
         clocks.retain(|&ix| {
-            let Some(gang) = self.gangs.get_mut(ix.0) else { return false };
+            let Some(gang) = self.gangs.get_mut(ix.0) else {
+                return false;
+            };
             // A clock that started since the last cycle starts now.
             let fed = gang.clock_fed.replace(now);
             let failed = Phase::Ended(life::End::Failed);
@@ -82,7 +84,9 @@ impl Scheduler {
             if let Some(elapsed) = fed.map(|fed| now.saturating_sub(fed)).filter(|e| e.0 > 0) {
                 self.drive(ix, life::Event::Elapsed(elapsed));
             }
-            let Some(gang) = self.gangs.get_mut(ix.0) else { return false };
+            let Some(gang) = self.gangs.get_mut(ix.0) else {
+                return false;
+            };
             let (after, runs) = (gang.life.phase(), gang.life.expires_in().is_some());
             if !runs {
                 gang.clocked = false;
@@ -106,7 +110,9 @@ impl Scheduler {
             let members = self.gangs.get(gang.0).map_or(0, |gang| gang.members.len());
             for index in 0..members {
                 let member = self.gangs.get(gang.0).map(|gang| gang.members[index]);
-                let Some(pod) = member.and_then(|member| self.pods.get(member.0)) else { continue };
+                let Some(pod) = member.and_then(|member| self.pods.get(member.0)) else {
+                    continue;
+                };
                 if let Some(charge) = pod.charge.filter(|_| pod.released) {
                     let (pod, node, cards) = (pod.spec.uid, charge.node, charge.cards);
                     self.placements.push(Placement { pod, node, cards });
@@ -122,7 +128,9 @@ impl Scheduler {
     fn sweep_queue(&mut self) {
         let gangs = &mut self.gangs;
         self.queue.retain(|gang| {
-            let Some(entry) = gangs.get_mut(gang.0) else { return false };
+            let Some(entry) = gangs.get_mut(gang.0) else {
+                return false;
+            };
             entry.listed = entry.in_queue;
             entry.in_queue
         });
@@ -130,14 +138,23 @@ impl Scheduler {
             let gangs = &self.gangs;
             self.queue.sort_unstable_by_key(|gang| {
                 let gang = gangs.get(gang.0);
-                gang.map(|gang| (Reverse(gang.priority), gang.requeued, gang.created, gang.uid))
+                gang.map(|gang| {
+                    (
+                        Reverse(gang.priority),
+                        gang.requeued,
+                        gang.created,
+                        gang.uid,
+                    )
+                })
             });
         }
     }
 
     fn try_gang(&mut self, ix: GangIx) {
         let now = self.now;
-        let Some(gang) = self.gangs.get_mut(ix.0).filter(|gang| gang.in_queue) else { return };
+        let Some(gang) = self.gangs.get_mut(ix.0).filter(|gang| gang.in_queue) else {
+            return;
+        };
         gang.ready_since.get_or_insert(now);
         let answer = Tried {
             loosened: self.loosened,
@@ -162,11 +179,16 @@ impl Scheduler {
     }
 
     fn is_related(&self, ix: GangIx) -> bool {
-        let Some(gang) = self.gangs.get(ix.0) else { return false };
-        gang.members.iter().filter_map(|member| self.pods.get(member.0)).any(|pod| {
-            let compiled = self.cluster.template(pod.template);
-            compiled.has_relations()
-        })
+        let Some(gang) = self.gangs.get(ix.0) else {
+            return false;
+        };
+        gang.members
+            .iter()
+            .filter_map(|member| self.pods.get(member.0))
+            .any(|pod| {
+                let compiled = self.cluster.template(pod.template);
+                compiled.has_relations()
+            })
     }
 
     /// Sorts a gang's members into batches and counts those that have a place.
@@ -178,16 +200,27 @@ impl Scheduler {
         into.longest = Some(Nanos::ZERO);
         into.related = false;
         into.not_before = Nanos::ZERO;
-        let Some(gang) = self.gangs.get(ix.0) else { return };
-        into.have.extend(gang.tally.iter().map(super::store::Tally::settled));
+        let Some(gang) = self.gangs.get(ix.0) else {
+            return;
+        };
+        into.have
+            .extend(gang.tally.iter().map(super::store::Tally::settled));
         into.pinned.resize(gang.tree.nodes.len(), NO_DOMAIN);
         for (ordinal, &member) in gang.members.iter().enumerate() {
-            let Some(pod) = self.pods.get(member.0) else { continue };
+            let Some(pod) = self.pods.get(member.0) else {
+                continue;
+            };
             let Some(leaf) = pod.leaf else { continue };
             match pod.state() {
                 MemberState::Bound | MemberState::Planned => {
                     if let Some(charge) = pod.charge {
-                        pin(&self.cluster, &gang.tree, leaf, charge.node, &mut into.pinned);
+                        pin(
+                            &self.cluster,
+                            &gang.tree,
+                            leaf,
+                            charge.node,
+                            &mut into.pinned,
+                        );
                     }
                 }
                 MemberState::Waiting => {
@@ -195,7 +228,11 @@ impl Scheduler {
                     let same = |batch: &Batch| batch.leaf == leaf && batch.template == template;
                     // Most gangs have few batches, and members come sorted by leaf.
                     let batch = into.batches.iter().rposition(same).unwrap_or_else(|| {
-                        into.batches.push(Batch { leaf, template, count: 0 });
+                        into.batches.push(Batch {
+                            leaf,
+                            template,
+                            count: 0,
+                        });
                         into.batches.len() - 1
                     });
                     into.batches[batch].count += 1;
@@ -220,12 +257,18 @@ impl Scheduler {
         if members.not_before > self.now {
             return Answer::Held(Verdict::Waiting);
         }
-        let Some(gang) = self.gangs.get(ix.0) else { return Answer::Held(Verdict::Waiting) };
+        let Some(gang) = self.gangs.get(ix.0) else {
+            return Answer::Held(Verdict::Waiting);
+        };
         if members.batches.is_empty() {
             return Answer::Held(gang.verdict);
         }
-        let alike = (gang.single() && !members.related)
-            .then(|| (members.batches[0].template, self.respects_reservation(ix, members)));
+        let alike = (gang.single() && !members.related).then(|| {
+            (
+                members.batches[0].template,
+                self.respects_reservation(ix, members),
+            )
+        });
         if let Some(key) = alike
             && let Some(tried) = self.cycle.refused.get(&key)
             && tried.loosened == answer.loosened
@@ -268,20 +311,15 @@ impl Scheduler {
     /// The gang's scoring rule, and whether its minima bind no more.
     pub(crate) fn manner(&self, ix: GangIx) -> (crate::gang::ScoringRule, bool) {
         let gang = self.gangs.get(ix.0);
-        let rule = gang.and_then(|gang| gang.spec.as_ref()).and_then(|spec| spec.scoring);
-        let started = gang.is_some_and(|gang| {
-            gang.life.phase() == Phase::Running && !gang.census().is_satisfied
-        });
+        let rule = gang
+            .and_then(|gang| gang.spec.as_ref())
+            .and_then(|spec| spec.scoring);
+        let started = gang
+            .is_some_and(|gang| gang.life.phase() == Phase::Running && !gang.census().is_satisfied);
         (rule.unwrap_or(self.config.scoring), started)
     }
 
-    fn conclude(
-        &mut self,
-        ix: GangIx,
-        members: &mut Members,
-        answer: Tried,
-        outcome: Answer,
-    ) {
+    fn conclude(&mut self, ix: GangIx, members: &mut Members, answer: Tried, outcome: Answer) {
         let verdict = match outcome {
             Answer::Searched(Outcome::Found) => {
                 self.hold_plan(ix, members);
@@ -291,7 +329,9 @@ impl Scheduler {
             Answer::Searched(Outcome::Undecided) => Verdict::Undecided,
             Answer::Held(verdict) => verdict,
         };
-        let Some(gang) = self.gangs.get_mut(ix.0) else { return };
+        let Some(gang) = self.gangs.get_mut(ix.0) else {
+            return;
+        };
         let news = !gang.told || gang.verdict != verdict;
         gang.told = true;
         gang.tried = Some(answer);
@@ -325,7 +365,9 @@ impl Scheduler {
         }
         members.start_plan();
         for place in &placed {
-            let Some(member) = members.next_of(place.batch) else { continue };
+            let Some(member) = members.next_of(place.batch) else {
+                continue;
+            };
             self.count(member, false);
             self.note_charge(member, place.node, place.cards, Purpose::Held);
             self.count(member, true);
@@ -341,7 +383,11 @@ impl Scheduler {
             gang.tried = None;
             gang.revision += 1;
         }
-        if self.reservation.as_ref().is_some_and(|reservation| reservation.holder == ix) {
+        if self
+            .reservation
+            .as_ref()
+            .is_some_and(|reservation| reservation.holder == ix)
+        {
             self.reservation = None;
             self.loosened += 1;
         }
@@ -363,7 +409,12 @@ impl Scheduler {
             hasher.write_u64(placement.cards.0);
         }
         self.decision_hash = hasher.finish();
-        self.decisions.push(Decision { gang, verdict, start: start as u32, len });
+        self.decisions.push(Decision {
+            gang,
+            verdict,
+            start: start as u32,
+            len,
+        });
     }
 }
 

@@ -23,20 +23,31 @@ impl Scheduler {
             .gangs
             .iter()
             .filter(|(_, gang)| {
-                let done = matches!(gang.life.phase(), Phase::Ended(End::Completed | End::Deleted));
+                let done = matches!(
+                    gang.life.phase(),
+                    Phase::Ended(End::Completed | End::Deleted)
+                );
                 let ended = |state| {
                     matches!(
                         state,
                         MemberState::Succeeded | MemberState::Failed | MemberState::Terminating
                     )
                 };
-                let mut states =
-                    gang.members.iter().filter_map(|m| self.pods.get(m.0)).map(super::Pod::state);
+                let mut states = gang
+                    .members
+                    .iter()
+                    .filter_map(|m| self.pods.get(m.0))
+                    .map(super::Pod::state);
                 !done && !(gang.single() && states.all(ended))
             })
             .map(|(ix, gang)| {
                 let waits = !matches!(gang.life.phase(), Phase::Running);
-                let order = (Reverse(gang.priority), gang.requeued, gang.created, gang.uid);
+                let order = (
+                    Reverse(gang.priority),
+                    gang.requeued,
+                    gang.created,
+                    gang.uid,
+                );
                 (waits, order, GangId(ix))
             })
             .collect();
@@ -47,11 +58,14 @@ impl Scheduler {
     /// The gang (or the gang of one of the pod) with this namespace and name; a member's name finds
     /// its gang.
     pub fn find(&self, namespace: &str, name: &str) -> Option<GangId> {
-        let named = self.gang_by_key.iter().filter(|(key, _)| {
-            key.namespace == namespace && key.name == name
-        });
+        let named = self
+            .gang_by_key
+            .iter()
+            .filter(|(key, _)| key.namespace == namespace && key.name == name);
         // Two systems may have a group of that name: the first by source.
-        let gang = named.min_by_key(|(key, _)| &key.source).map(|(_, &gang)| gang);
+        let gang = named
+            .min_by_key(|(key, _)| &key.source)
+            .map(|(_, &gang)| gang);
         gang.or_else(|| {
             let pod = self.pod_named(namespace, name)?;
             Some(self.pods.get(pod.0)?.gang)
@@ -61,9 +75,16 @@ impl Scheduler {
     /// A gang as people want to see it; `None` when it is gone.
     pub fn gang(&self, id: GangId) -> Option<GangView<'_>> {
         let gang = self.gangs.get(id.0)?;
-        let first = gang.members.first().and_then(|member| self.pods.get(member.0));
+        let first = gang
+            .members
+            .first()
+            .and_then(|member| self.pods.get(member.0));
         let (namespace, name, source) = match (&gang.key, first) {
-            (Some(key), _) => (key.namespace.as_str(), key.name.as_str(), key.source.as_str()),
+            (Some(key), _) => (
+                key.namespace.as_str(),
+                key.name.as_str(),
+                key.source.as_str(),
+            ),
             (None, Some(pod)) => (pod.spec.namespace.as_str(), pod.spec.name.as_str(), ""),
             (None, None) => return None,
         };
@@ -91,7 +112,9 @@ impl Scheduler {
             priority: gang.priority,
             queue: gang.spec.as_ref().map_or("", |spec| &spec.queue),
             min: gang.tree.fewest(0),
-            required_level: gang.tree.nodes[0].required.map(|key| self.cluster.key_name(key)),
+            required_level: gang.tree.nodes[0]
+                .required
+                .map(|key| self.cluster.key_name(key)),
             timeout_left: gang.life.schedule_left(),
             members: members.collect(),
         })
@@ -99,7 +122,11 @@ impl Scheduler {
 
     /// All nodes, ordered by topology path, then name.
     pub fn nodes(&self) -> Vec<NodeView<'_>> {
-        self.cluster.sorted().into_iter().map(|node| self.node_view(node)).collect()
+        self.cluster
+            .sorted()
+            .into_iter()
+            .map(|node| self.node_view(node))
+            .collect()
     }
 
     fn node_view(&self, ix: NodeIx) -> NodeView<'_> {
@@ -113,9 +140,15 @@ impl Scheduler {
         let cards = node.cards.pools().iter().map(|pool| {
             let kind = cluster.kind_name(pool.kind);
             let mut held: BTreeMap<GangId, CardSet> = BTreeMap::new();
-            for pod in self.pods_on(ix).iter().filter_map(|pod| self.pods.get(pod.0)) {
+            for pod in self
+                .pods_on(ix)
+                .iter()
+                .filter_map(|pod| self.pods.get(pod.0))
+            {
                 let ask = cluster.template(pod.template).cards;
-                if let Some(charge) = pod.charge.filter(|_| ask.is_some_and(|a| a.kind == pool.kind))
+                if let Some(charge) = pod
+                    .charge
+                    .filter(|_| ask.is_some_and(|a| a.kind == pool.kind))
                 {
                     let all = held.entry(pod.gang).or_default();
                     *all = all.union(charge.cards);
@@ -127,14 +160,21 @@ impl Scheduler {
                 model: model.map_or("", |cards| &cards.model),
                 all: pool.all,
                 unhealthy: pool.unhealthy,
-                held: held.into_iter().map(|(gang, cards)| (cards, gang)).collect(),
+                held: held
+                    .into_iter()
+                    .map(|(gang, cards)| (cards, gang))
+                    .collect(),
             }
         });
-        let resources = cluster.free_of(ix).iter().enumerate().filter_map(|(resource, &free)| {
-            let allocatable = cluster.allocatable(ix, resource as u16);
-            let name = cluster.resource_name(resource as u16);
-            (free != 0 || allocatable != 0).then_some((name, free, allocatable))
-        });
+        let resources = cluster
+            .free_of(ix)
+            .iter()
+            .enumerate()
+            .filter_map(|(resource, &free)| {
+                let allocatable = cluster.allocatable(ix, resource as u16);
+                let name = cluster.resource_name(resource as u16);
+                (free != 0 || allocatable != 0).then_some((name, free, allocatable))
+            });
         NodeView {
             ix,
             name: cluster.node_name(ix),

@@ -27,8 +27,11 @@ impl Scheduler {
             let gang = self.gangs.get(ix.0);
             gang.map(|g| (core::cmp::Reverse(g.priority), g.requeued, g.created, g.uid))
         };
-        let ends = members.longest.map(|longest| self.now.saturating_add(longest));
-        let in_time = matches!((ends, reservation.starts), (Some(ends), Some(starts)) if ends <= starts);
+        let ends = members
+            .longest
+            .map(|longest| self.now.saturating_add(longest));
+        let in_time =
+            matches!((ends, reservation.starts), (Some(ends), Some(starts)) if ends <= starts);
         key(ix) > key(reservation.holder) && !in_time
     }
 
@@ -47,7 +50,9 @@ impl Scheduler {
     /// Searches for a gang, takes back its charges, and leaves its placements in the search. Changes
     /// that were journaled before stay journaled.
     fn search_unreserved(&mut self, ix: GangIx, members: &Members) -> Outcome {
-        let Some(gang) = self.gangs.get(ix.0) else { return Outcome::Infeasible };
+        let Some(gang) = self.gangs.get(ix.0) else {
+            return Outcome::Infeasible;
+        };
         let tree = gang.tree.clone();
         let (rule, started) = self.manner(ix);
         let request = Request {
@@ -67,7 +72,9 @@ impl Scheduler {
     }
 
     pub(super) fn drop_stale_reservation(&mut self) {
-        let Some(reservation) = &self.reservation else { return };
+        let Some(reservation) = &self.reservation else {
+            return;
+        };
         let holder = self.gangs.get(reservation.holder.0);
         let waits = |gang: &&super::Gang| gang.in_queue && gang.life.phase() != Phase::Running;
         if holder.filter(waits).is_none() {
@@ -78,13 +85,16 @@ impl Scheduler {
 
     /// Makes a reservation for a gang that does not fit, if it is its turn.
     pub(super) fn consider_reservation(&mut self, ix: GangIx) {
-        let Some(gang) = self.gangs.get(ix.0) else { return };
-        let waited = gang.ready_since.is_some_and(|since| {
-            self.now.saturating_sub(since) >= self.config.reserve_after
-        });
-        let overdue = self.reservation.as_ref().is_some_and(|it| {
-            it.holder == ix && it.starts.is_some_and(|starts| starts < self.now)
-        });
+        let Some(gang) = self.gangs.get(ix.0) else {
+            return;
+        };
+        let waited = gang
+            .ready_since
+            .is_some_and(|since| self.now.saturating_sub(since) >= self.config.reserve_after);
+        let overdue = self
+            .reservation
+            .as_ref()
+            .is_some_and(|it| it.holder == ix && it.starts.is_some_and(|starts| starts < self.now));
         let taken = self.reservation.is_some() && !overdue;
         let hopeless = gang.unreservable == Some(self.loosened);
         if !waited || taken || hopeless || gang.life.phase() == Phase::Running {
@@ -125,7 +135,10 @@ impl Scheduler {
             let until = ends.partition_point(|&(end, _)| end <= time);
             ends[..until].iter().map(|&(_, pod)| pod).collect()
         };
-        if let Some(nodes) = times.last().and_then(|&last| self.fits_without(ix, members, &gone_by(last))) {
+        if let Some(nodes) = times
+            .last()
+            .and_then(|&last| self.fits_without(ix, members, &gone_by(last)))
+        {
             // More ends only make more room: find the first time that suffices.
             let mut best = (times.len() - 1, nodes);
             let mut low = 0;
@@ -136,17 +149,34 @@ impl Scheduler {
                     None => low = middle + 1,
                 }
             }
-            return Some(Reservation { holder: ix, nodes: best.1, starts: Some(times[best.0]) });
+            return Some(Reservation {
+                holder: ix,
+                nodes: best.1,
+                starts: Some(times[best.0]),
+            });
         }
         // Nobody knows when: take the nodes that are least in use, as few as will do.
         let mut by_use: Vec<(usize, u32, NodeIx)> = Vec::new();
         for &node in self.cluster.ordered() {
-            let used: u32 = self.cluster.node(node).cards.pools().iter().map(|p| p.used.len()).sum();
-            by_use.push((used as usize + self.pods_on(node).len(), self.cluster.node(node).rank, node));
+            let used: u32 = self
+                .cluster
+                .node(node)
+                .cards
+                .pools()
+                .iter()
+                .map(|p| p.used.len())
+                .sum();
+            by_use.push((
+                used as usize + self.pods_on(node).len(),
+                self.cluster.node(node).rank,
+                node,
+            ));
         }
         by_use.sort_unstable();
         let gone_from = |engine: &Self, count: usize| -> Vec<u32> {
-            let nodes = by_use[..count].iter().flat_map(|&(.., node)| engine.pods_on(node));
+            let nodes = by_use[..count]
+                .iter()
+                .flat_map(|&(.., node)| engine.pods_on(node));
             let others = |pod: &&super::PodIx| engine.pods.get(pod.0).is_some_and(|p| p.gang != ix);
             nodes.filter(others).map(|pod| pod.0).collect()
         };
@@ -161,7 +191,11 @@ impl Scheduler {
                 None => low = middle + 1,
             }
         }
-        Some(Reservation { holder: ix, nodes: best.1, starts: None })
+        Some(Reservation {
+            holder: ix,
+            nodes: best.1,
+            starts: None,
+        })
     }
 
     /// The nodes where the gang would go if these pods were gone.
@@ -174,9 +208,12 @@ impl Scheduler {
         self.cluster.settle_order();
         let mark = self.cluster.begin();
         for &pod in gone {
-            let Some(pod) = self.pods.get(pod) else { continue };
+            let Some(pod) = self.pods.get(pod) else {
+                continue;
+            };
             if let Some(charge) = pod.charge {
-                self.cluster.release(charge.node, pod.template, charge.cards);
+                self.cluster
+                    .release(charge.node, pod.template, charge.cards);
             }
         }
         let outcome = self.search_unreserved(ix, members);

@@ -102,14 +102,23 @@ impl Scheduler {
     /// The state as data. Cost: all objects.
     pub fn snapshot(&self) -> Snapshot {
         let mut nodes: Vec<NodeSpec> = (0..self.cluster.node_count() as u32)
-            .filter_map(|ix| self.cluster.node(super::NodeIx(ix)).spec.as_deref().cloned())
+            .filter_map(|ix| {
+                self.cluster
+                    .node(super::NodeIx(ix))
+                    .spec
+                    .as_deref()
+                    .cloned()
+            })
             .collect();
         nodes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         let mut gangs: Vec<GangState> = self
             .gangs
             .iter()
             .map(|(_, gang)| {
-                let first = gang.members.first().and_then(|member| self.pods.get(member.0));
+                let first = gang
+                    .members
+                    .first()
+                    .and_then(|member| self.pods.get(member.0));
                 GangState {
                     key: gang.key.as_deref().cloned(),
                     pod: first.filter(|_| gang.single()).map(|pod| pod.spec.uid),
@@ -140,13 +149,21 @@ impl Scheduler {
         pods.sort_unstable_by_key(|pod| pod.spec.uid);
         let reservation = self.reservation.as_ref().and_then(|reservation| {
             let holder = self.gangs.get(reservation.holder.0)?;
-            let reserved = reservation.nodes.iter().enumerate().filter(|(_, reserved)| **reserved);
+            let reserved = reservation
+                .nodes
+                .iter()
+                .enumerate()
+                .filter(|(_, reserved)| **reserved);
             let mut nodes: Vec<String> = reserved
                 .map(|(ix, _)| self.cluster.node_name(super::NodeIx(ix as u32)).into())
                 .collect();
             nodes.sort_unstable();
             let holder = (holder.key.as_deref().cloned(), holder.uid);
-            Some(ReservationState { holder, nodes, starts: reservation.starts })
+            Some(ReservationState {
+                holder,
+                nodes,
+                starts: reservation.starts,
+            })
         });
         Snapshot {
             version: Snapshot::VERSION,
@@ -188,7 +205,9 @@ impl Scheduler {
         for pod in snapshot.pods {
             let uid = pod.spec.uid;
             engine.apply(Event::Pod(pod.spec))?;
-            let Some(&ix) = engine.pod_by_uid.get(&uid) else { continue };
+            let Some(&ix) = engine.pod_by_uid.get(&uid) else {
+                continue;
+            };
             let released = pod.released;
             if released || pod.failures.is_some() {
                 engine.count(ix, false);
@@ -211,7 +230,10 @@ impl Scheduler {
             let gang = match (&state.key, state.pod) {
                 (Some(key), _) => engine.gang_by_key.get(key).copied(),
                 (None, Some(uid)) => {
-                    let pod = engine.pod_by_uid.get(&uid).and_then(|ix| engine.pods.get(ix.0));
+                    let pod = engine
+                        .pod_by_uid
+                        .get(&uid)
+                        .and_then(|ix| engine.pods.get(ix.0));
                     pod.map(|pod| pod.gang)
                 }
                 (None, None) => None,
@@ -235,7 +257,10 @@ impl Scheduler {
             let holder = match &state.holder {
                 (Some(key), _) => engine.gang_by_key.get(key).copied(),
                 (None, uid) => {
-                    let pod = engine.pod_by_uid.get(uid).and_then(|ix| engine.pods.get(ix.0));
+                    let pod = engine
+                        .pod_by_uid
+                        .get(uid)
+                        .and_then(|ix| engine.pods.get(ix.0));
                     pod.map(|pod| pod.gang)
                 }
             };
@@ -245,8 +270,11 @@ impl Scheduler {
                     nodes[node.0 as usize] = true;
                 }
             }
-            engine.reservation =
-                holder.map(|holder| Reservation { holder, nodes, starts: state.starts });
+            engine.reservation = holder.map(|holder| Reservation {
+                holder,
+                nodes,
+                starts: state.starts,
+            });
         }
         engine.decision_hash = snapshot.decision_hash;
         Ok(engine)

@@ -109,7 +109,11 @@ impl Tally {
             MemberState::Succeeded => &mut self.succeeded,
             MemberState::Terminating | MemberState::Failed => return,
         };
-        *slot = if add { *slot + 1 } else { slot.saturating_sub(1) };
+        *slot = if add {
+            *slot + 1
+        } else {
+            slot.saturating_sub(1)
+        };
     }
 
     /// Members that have a place or need none any more.
@@ -174,7 +178,9 @@ impl Gang {
     /// The facts that the life-cycle machine wants.
     pub(crate) fn census(&self) -> Census {
         let meets = |of: &dyn Fn(&Tally) -> u32| {
-            let standing = self.tree.standing(0, &|leaf| of(&self.tally[leaf as usize]));
+            let standing = self
+                .tree
+                .standing(0, &|leaf| of(&self.tally[leaf as usize]));
             standing.met && standing.members > 0
         };
         let waiting = self.sum(|tally| tally.waiting);
@@ -183,18 +189,19 @@ impl Gang {
         let known = self.key.is_none() || self.spec.is_some();
         let sound = self.spec.as_ref().is_none_or(|spec| spec.problem.is_none());
         let to_come = self.sum(|tally| tally.gated) > 0
-            || self.tree.leaves().any(|leaf| match self.tree.nodes[leaf as usize].kind {
-                TreeKind::Leaf { count, .. } => self.tally[leaf as usize].succeeded < count,
-                TreeKind::Inner(_) => false,
-            });
+            || self
+                .tree
+                .leaves()
+                .any(|leaf| match self.tree.nodes[leaf as usize].kind {
+                    TreeKind::Leaf { count, .. } => self.tally[leaf as usize].succeeded < count,
+                    TreeKind::Inner(_) => false,
+                });
         Census {
             is_ready: known && sound && meets(&|tally| tally.waiting + tally.settled()),
             is_ready_anew: known && sound && meets(&|tally| tally.waiting + tally.held),
             is_covered: meets(&Tally::settled),
             is_satisfied: meets(&|tally| tally.bound + tally.succeeded),
-            is_finished: waiting + held + bound == 0
-                && !to_come
-                && meets(&|tally| tally.succeeded),
+            is_finished: waiting + held + bound == 0 && !to_come && meets(&|tally| tally.succeeded),
             has_waiting: waiting > 0 && known && sound,
             has_held: held > 0,
             has_bound: bound > 0,
@@ -211,7 +218,10 @@ pub(crate) struct Slab<T> {
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), vacant: Vec::new() }
+        Self {
+            slots: Vec::new(),
+            vacant: Vec::new(),
+        }
     }
 }
 
@@ -243,7 +253,10 @@ impl<T> Slab<T> {
 
     /// Indexes and values, by index.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        self.slots.iter().enumerate().filter_map(|(ix, slot)| Some((ix as u32, slot.as_ref()?)))
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(|(ix, slot)| Some((ix as u32, slot.as_ref()?)))
     }
 
     /// Indexes in use, by index; the table may change in between.

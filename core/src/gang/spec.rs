@@ -78,7 +78,11 @@ impl GangSpec {
         let mut names = Vec::new();
         check_group(&self.root, 1, &mut names)?;
         if names.len() > Self::MOST_GROUPS {
-            return Err(problem("InvalidGroup", "root", format!("{} groups; at most 4096", names.len())));
+            return Err(problem(
+                "InvalidGroup",
+                "root",
+                format!("{} groups; at most 4096", names.len()),
+            ));
         }
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -92,7 +96,11 @@ impl GangSpec {
 }
 
 fn problem(code: &str, field: &str, message: String) -> Problem {
-    Problem { code: code.into(), field: field.into(), message }
+    Problem {
+        code: code.into(),
+        field: field.into(),
+        message,
+    }
 }
 
 fn check_group<'a>(
@@ -107,8 +115,10 @@ fn check_group<'a>(
     names.push(&group.name);
     match &group.kind {
         GroupKind::Role(role) if role.count > 0 && role.min > role.count => {
-            let message =
-                format!("minimum {} is above the {} members wanted", role.min, role.count);
+            let message = format!(
+                "minimum {} is above the {} members wanted",
+                role.min, role.count
+            );
             Err(problem("MinExceedsMembers", &group.name, message))
         }
         GroupKind::Role(_) => Ok(()),
@@ -120,9 +130,9 @@ fn check_group<'a>(
                 Minimum::Children(least) => (*least as usize > children.len())
                     .then(|| format!("{least} children needed of {}", children.len())),
                 Minimum::Members(least) => match wanted_members(group) {
-                    Some(wanted) if u64::from(*least) > wanted => {
-                        Some(format!("minimum {least} is above the {wanted} members wanted"))
-                    }
+                    Some(wanted) if u64::from(*least) > wanted => Some(format!(
+                        "minimum {least} is above the {wanted} members wanted"
+                    )),
                     _ => None,
                 },
             };
