@@ -382,26 +382,36 @@ impl Search {
         ix: u32,
         least: u32,
     ) -> bool {
-        for leaf in request.tree.subtree(ix) {
+        let counted = |search: &Self| {
             let standing = request
                 .tree
-                .standing(ix, &|leaf| self.counted(request, leaf))
-                .members;
-            if standing >= least {
-                return true;
+                .standing(ix, &|leaf| search.counted(request, leaf));
+            standing.members
+        };
+        let mut inner = ix;
+        while inner < request.tree.subtree(ix).end {
+            let node = &request.tree.nodes[inner as usize];
+            // A sub-group with a level of its own gets its domain with its first members.
+            if inner != ix
+                && node.required.is_some()
+                && self.domain[inner as usize] == NO_DOMAIN
+                && counted(self) < least
+            {
+                let (mark, keep) = (cluster.begin(), self.placed.len());
+                if !self.enter(cluster, request, inner, Aim::Start) {
+                    self.retract(cluster, mark, keep);
+                    self.unfix(request, request.tree.subtree(inner));
+                    inner = request.tree.subtree(inner).end;
+                    continue;
+                }
             }
-            if matches!(
-                request.tree.nodes[leaf as usize].kind,
-                TreeKind::Leaf { .. }
-            ) {
-                self.fill_leaf(cluster, request, leaf, least - standing, true);
+            let missing = least.saturating_sub(counted(self));
+            if missing > 0 && matches!(node.kind, TreeKind::Leaf { .. }) {
+                self.fill_leaf(cluster, request, inner, missing, true);
             }
+            inner += 1;
         }
-        request
-            .tree
-            .standing(ix, &|leaf| self.counted(request, leaf))
-            .members
-            >= least
+        counted(self) >= least
     }
 
     /// Appends a node's children, those with the largest members first. Returns where they start.
