@@ -1,6 +1,8 @@
 //! Small worlds that read like sentences.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod random;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
