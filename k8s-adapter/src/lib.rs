@@ -1,1 +1,5 @@
 //! Kubernetes objects in, gangs out.
+
+pub mod names;
+pub mod output;
+pub mod picture;

@@ -1,0 +1,2 @@
+//! The command `gangline`.
+fn main() {}
