@@ -1,1 +1,3 @@
 //! Kubernetes objects in, gangs out.
+
+pub mod load;
