@@ -1,3 +1,5 @@
 //! Kubernetes objects in, gangs out.
 
+pub mod api;
 pub mod load;
+pub mod quantity;
