@@ -6,3 +6,4 @@ pub mod names;
 pub mod output;
 pub mod picture;
 pub mod quantity;
+pub mod scenario;
