@@ -14,6 +14,8 @@ use gangline::request::NODE_LEVEL;
 use gangline::{GangId, NodeIx, Scheduler, Verdict};
 use serde::{Serialize, Serializer};
 
+use crate::load::Complaint;
+
 pub mod text;
 
 /// Version of the schema. It changes when a field changes its meaning or goes away; new fields may
@@ -31,8 +33,27 @@ pub struct Report {
     pub gangs: Vec<GangReport>,
     /// Cards of all nodes, by kind.
     pub cards: BTreeMap<String, CardTotals>,
-    /// What was wrong with the input, one line each.
-    pub complaints: Vec<String>,
+    /// What was wrong with the input.
+    pub complaints: Vec<ComplaintReport>,
+}
+
+/// Something that was wrong with the input: a line for people, and the facts.
+#[derive(Debug, Serialize)]
+pub struct ComplaintReport {
+    /// One line for people.
+    pub message: String,
+    /// The facts.
+    #[serde(flatten)]
+    pub facts: Complaint,
+}
+
+impl From<Complaint> for ComplaintReport {
+    fn from(facts: Complaint) -> Self {
+        Self {
+            message: facts.to_string(),
+            facts,
+        }
+    }
 }
 
 /// Cards of one kind over all nodes.
@@ -190,10 +211,12 @@ pub fn verdict_word(verdict: Verdict) -> &'static str {
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn phase<S: Serializer>(phase: &Phase, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(phase_word(*phase))
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn card_list<S: Serializer>(cards: &CardSet, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(cards.iter())
 }
@@ -224,9 +247,8 @@ impl<'a> Nodes<'a> {
         let (mut shared, mut alone) = (first.path.len(), true);
         for node in nodes {
             alone &= node.ix == first.ix;
-            let same = |(a, b): &(&Option<&str>, &Option<&str>)| a.is_some() && a == b;
             let pairs = first.path.iter().zip(&node.path).take(shared);
-            shared = pairs.take_while(same).count();
+            shared = pairs.take_while(|(a, b)| a.is_some() && a == b).count();
         }
         if alone {
             return Some(Domain {
@@ -318,9 +340,14 @@ impl GangReport {
 }
 
 impl Report {
-    /// Asks the engine about every gang and explains those that wait. `progress` is told about each
+    /// Asks the engine about these gangs and explains those that wait. `progress` is told about each
     /// gang that is done.
-    pub fn new(scheduler: &Scheduler, complaints: Vec<String>, mut progress: impl FnMut()) -> Self {
+    pub fn new(
+        scheduler: &Scheduler,
+        gangs: impl IntoIterator<Item = GangId>,
+        complaints: Vec<Complaint>,
+        mut progress: impl FnMut(),
+    ) -> Self {
         let views = scheduler.nodes();
         let nodes = Nodes::new(&scheduler.config().levels, &views);
         let gang = |id| {
@@ -332,9 +359,9 @@ impl Report {
         Self {
             schema_version: SCHEMA_VERSION,
             decision_hash: hash_text(scheduler.decision_hash()),
-            gangs: scheduler.gangs().into_iter().filter_map(gang).collect(),
+            gangs: gangs.into_iter().filter_map(gang).collect(),
             cards: card_totals(&views),
-            complaints,
+            complaints: complaints.into_iter().map(Into::into).collect(),
         }
     }
 

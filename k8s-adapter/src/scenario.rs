@@ -97,10 +97,10 @@ pub enum ScenarioError {
 }
 
 impl ScenarioError {
-    fn invalid(place: impl Into<String>, message: impl ToString) -> Self {
+    fn invalid(place: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Invalid {
             place: place.into(),
-            message: message.to_string(),
+            message: message.into(),
         }
     }
 }

@@ -136,10 +136,10 @@ pub struct BindFails {
 /// The action of an entry.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
-    Submit(WorkShape),
-    Join(Join),
-    Change(Change),
-    Node(NodeShape),
+    Submit(Box<WorkShape>),
+    Join(Box<Join>),
+    Change(Box<Change>),
+    Node(Box<NodeShape>),
     RemoveNode(Names),
     Cordon(Names, bool),
     End(Names, Ending),
@@ -148,7 +148,7 @@ pub(super) enum Action {
     Bind(Bind),
     Confirm(Names),
     BindFails(BindFails),
-    Apply(Event),
+    Apply(Box<Event>),
     Nothing,
 }
 
@@ -166,10 +166,10 @@ impl Entry {
     pub(super) fn action(&self, place: &str) -> Result<Action, ScenarioError> {
         let entry = self.clone();
         let given = [
-            entry.submit.map(|work| Action::Submit(*work)),
-            entry.join.map(|join| Action::Join(*join)),
-            entry.change.map(|change| Action::Change(*change)),
-            entry.node.map(|node| Action::Node(*node)),
+            entry.submit.map(Action::Submit),
+            entry.join.map(Action::Join),
+            entry.change.map(Action::Change),
+            entry.node.map(Action::Node),
             entry.remove_node.map(Action::RemoveNode),
             entry.cordon.map(|names| Action::Cordon(names, true)),
             entry.uncordon.map(|names| Action::Cordon(names, false)),
@@ -185,7 +185,7 @@ impl Entry {
             entry.bind.map(Action::Bind),
             entry.confirm.map(Action::Confirm),
             entry.bind_fails.map(Action::BindFails),
-            entry.apply.map(|event| Action::Apply(*event)),
+            entry.apply.map(Action::Apply),
         ];
         let mut actions = given.into_iter().flatten();
         let action = actions.next().unwrap_or(Action::Nothing);

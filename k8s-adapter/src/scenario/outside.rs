@@ -115,7 +115,7 @@ impl Outside {
                 }
                 Ok(Vec::new())
             }
-            Action::Apply(event) => Ok(vec![event]),
+            Action::Apply(event) => Ok(vec![*event]),
             Action::Nothing => Ok(Vec::new()),
         }
     }

@@ -72,11 +72,12 @@ pub struct DecisionLine {
     pub reason: Option<ReasonReport>,
 }
 
-/// Plays a scenario up to a moment, or to its end. `progress` is told how many moments are done.
+/// Plays a scenario up to a moment, or to its end. `progress` is told how many moments are
+/// done, and how many there are to do.
 pub fn run(
     scenario: &Scenario,
     until: Option<Nanos>,
-    mut progress: impl FnMut(u64),
+    mut progress: impl FnMut(u64, u64),
 ) -> Result<Outcome, ScenarioError> {
     let mut play = Play {
         scheduler: Scheduler::new(scenario.engine_config()),
@@ -122,7 +123,7 @@ pub fn run(
             timeline.push(moment);
         }
         done += 1;
-        progress(done);
+        progress(done, done + agenda.len() as u64);
     }
     let decision_hash = hash_text(play.scheduler.decision_hash());
     if let Some(expected) = scenario.decision_hash.as_ref().filter(|_| until.is_none()) {
@@ -216,11 +217,11 @@ impl Play {
         }
         for (index, node) in scenario.nodes.iter().enumerate() {
             let place = format!("nodes[{index}]");
-            self.act(&place, Action::Node(node.clone()), Nanos::ZERO, None)?;
+            self.act(&place, Action::Node(Box::new(node.clone())), Nanos::ZERO, None)?;
         }
         for (index, work) in scenario.work.iter().enumerate() {
             let place = format!("work[{index}]");
-            self.act(&place, Action::Submit(work.clone()), Nanos::ZERO, None)?;
+            self.act(&place, Action::Submit(Box::new(work.clone())), Nanos::ZERO, None)?;
         }
         Ok(())
     }

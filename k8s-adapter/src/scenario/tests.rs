@@ -3,7 +3,7 @@
 use super::*;
 
 fn error(text: &str) -> String {
-    let outcome = Scenario::parse(text).and_then(|scenario| run(&scenario, None, |_| ()));
+    let outcome = Scenario::parse(text).and_then(|scenario| run(&scenario, None, |_, _| ()));
     outcome.expect_err("must be refused").to_string()
 }
 
@@ -47,7 +47,7 @@ fn a_tick_that_never_ends_is_refused() {
 fn a_failed_expectation_says_what_was_expected_and_what_is() {
     let text = "nodes: [{name: n1, cards: 4}]\nexpect:\n- {at: 0s, free_cards: 99}\n";
     let scenario = Scenario::parse(text).expect("is well-formed");
-    let outcome = run(&scenario, None, |_| ()).expect("runs");
+    let outcome = run(&scenario, None, |_, _| ()).expect("runs");
     assert!(!outcome.passed);
     assert!(outcome.failures[0].starts_with("0s: cluster: free cards: expected 99, is "));
     assert!(outcome.to_text().contains("FAILED cluster: free cards"));
