@@ -17,6 +17,7 @@ use gangline::units::Nanos;
 
 use crate::api::{Pod, ResourceList};
 use crate::load::{Complaint, Document, Severity};
+use crate::problem::problem;
 
 mod native;
 mod scheduler_plugins;
@@ -151,14 +152,6 @@ fn label_selector(
     _field: &str,
 ) -> Result<gangline::request::LabelSelector, Problem> {
     Ok(gangline::request::LabelSelector::default())
-}
-
-fn problem(code: &str, field: impl Into<String>, message: impl Into<String>) -> Problem {
-    Problem {
-        code: code.into(),
-        field: field.into(),
-        message: message.into(),
-    }
 }
 
 /// A whole number of members or groups: absent means `absent`, and less than `least` is refused.

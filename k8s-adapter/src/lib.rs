@@ -1,6 +1,10 @@
 //! Kubernetes objects in, gangs out.
 
 pub mod api;
+pub mod cards;
 pub mod intake;
 pub mod load;
+pub mod pod;
+pub mod problem;
 pub mod quantity;
+pub mod world;

@@ -11,9 +11,10 @@ use gangline::units::Nanos;
 use serde::Deserialize;
 
 use super::store::{self, Name, Store};
-use super::{Dialect, Kind, Link, Roster, Surroundings, count, problem};
+use super::{Dialect, Kind, Link, Roster, Surroundings, count};
 use crate::api::{Pod, or_default, whole_number};
 use crate::load::{Complaint, Document};
+use crate::problem::problem;
 
 mod tree;
 

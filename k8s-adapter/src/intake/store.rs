@@ -11,9 +11,9 @@ use gangline::units::{Nanos, Uid};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::problem;
 use crate::api::{ObjectMeta, or_default};
 use crate::load::{Complaint, Document, Severity, Source};
+use crate::problem::problem;
 
 /// One object.
 #[derive(Debug)]

@@ -18,6 +18,7 @@ use super::store::{self, Store, Stored};
 use super::{Dialect, Implied, Kind, Link, Member, Roster, Surroundings};
 use crate::api::{LabelSelector, Pod, ResourceList, StringMap, or_default, whole_number};
 use crate::load::{Complaint, Document, Source};
+use crate::problem::problem;
 
 mod hypernode;
 mod tree;
@@ -287,5 +288,5 @@ impl Volcano {
 
 fn mode_problem(mode: &str, field: &str) -> Problem {
     let message = format!("{mode}; accepted: hard, soft");
-    super::problem("InvalidTopology", format!("{field}.mode"), message)
+    problem("InvalidTopology", format!("{field}.mode"), message)
 }

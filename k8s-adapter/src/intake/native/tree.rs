@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use gangline::gang::{GangSpec, Group, GroupKind, Minimum, Problem};
 
 use super::super::store::{self, Name, Stored};
-use super::super::{Roster, Surroundings, problem};
+use super::super::{Roster, Surroundings};
 use super::{GroupSpec, Level, Native, SOURCE, leaf};
+use crate::problem::problem;
 
 const COMPOSITE_SOURCE: &str = "native-composite";
 /// Levels of a tree, the `PodGroup`s included; the API's own limit.

@@ -14,10 +14,11 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
 use super::super::store::{Store, Stored};
-use super::super::{label_selector, problem};
+use super::super::label_selector;
 use super::{NetworkTopology, mode_problem};
 use crate::api::{LabelSelector, or_default, whole_number};
 use crate::load::{Complaint, Severity};
+use crate::problem::problem;
 
 const LABEL_PREFIX: &str = "gangline.io/hypernode-tier-";
 
