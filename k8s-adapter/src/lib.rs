@@ -5,3 +5,4 @@ pub mod cards;
 pub mod pod;
 pub mod problem;
 pub mod quantity;
+pub mod rules;
