@@ -13,11 +13,13 @@ use std::collections::BTreeMap;
 
 use gangline::cluster::NodeSpec;
 use gangline::gang::{GangKey, GangSpec, PodSpec, Problem};
+use gangline::request::LabelSelector;
 use gangline::units::Nanos;
 
-use crate::api::{Pod, ResourceList};
+use crate::api::{self, Labels, Pod, ResourceList};
 use crate::load::{Complaint, Document, Severity};
-use crate::problem::problem;
+use crate::problem::{FieldPath, Problems, problem};
+use crate::rules;
 
 mod native;
 mod scheduler_plugins;
@@ -105,6 +107,8 @@ pub struct Member {
     pub spec: PodSpec,
     /// The group that it names.
     pub link: Option<Link>,
+    /// All its labels; its template keeps only those that some rule names.
+    pub labels: Labels,
 }
 
 /// The members of each group, by the key that they name.
@@ -146,12 +150,17 @@ pub fn link(dialects: &[Box<dyn Dialect>], pod: &Pod) -> Result<Option<Link>, Pr
     Ok(explicit.or_else(|| links.into_iter().next()))
 }
 
-/// Stands in until the rules are here.
+/// A selector over labels; what is wrong with it first is the problem of the object that has it.
 fn label_selector(
-    _selector: &crate::api::LabelSelector,
-    _field: &str,
-) -> Result<gangline::request::LabelSelector, Problem> {
-    Ok(gangline::request::LabelSelector::default())
+    selector: &api::LabelSelector,
+    path: &FieldPath<'_>,
+) -> Result<LabelSelector, Problem> {
+    let mut problems = Problems::default();
+    let selector = rules::label_selector(selector, path, &mut problems);
+    match problems.first() {
+        Some(problem) => Err(problem.clone()),
+        None => Ok(selector),
+    }
 }
 
 /// A whole number of members or groups: absent means `absent`, and less than `least` is refused.

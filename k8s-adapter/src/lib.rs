@@ -7,4 +7,5 @@ pub mod load;
 pub mod pod;
 pub mod problem;
 pub mod quantity;
+pub mod rules;
 pub mod world;

@@ -16,6 +16,8 @@ use crate::api::{Pod, or_default, whole_number};
 use crate::load::{Complaint, Document};
 use crate::problem::problem;
 
+#[cfg(test)]
+mod tests;
 mod tree;
 
 const SOURCE: &str = "native";
@@ -222,7 +224,7 @@ impl Dialect for Native {
         let name = Some(&group.pod_group_name).filter(|name| !name.is_empty())?;
         Some(Link {
             key: GangKey {
-                namespace: pod.metadata.namespace.to_string(),
+                namespace: pod.metadata.namespace_or_default().into(),
                 name: name.to_string(),
                 source: SOURCE.into(),
             },

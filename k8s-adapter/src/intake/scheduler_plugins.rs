@@ -55,7 +55,7 @@ impl Dialect for SchedulerPlugins {
             .filter(|name| !name.is_empty())?;
         Some(Link {
             key: GangKey {
-                namespace: pod.metadata.namespace.to_string(),
+                namespace: pod.metadata.namespace_or_default().into(),
                 name: name.to_string(),
                 source: SOURCE.into(),
             },
@@ -115,5 +115,61 @@ fn gang(
         priority: around.priority(None, "", members, stored),
         schedule_timeout: Some(timeout),
         ..stored.gang(name, SOURCE, store::role(&name.1, min))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gangline::units::Nanos;
+
+    use crate::intake::testing::world;
+
+    fn group(spec: &str) -> String {
+        format!(
+            "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\n\
+             metadata: {{name: g, namespace: ml}}\nspec: {{{spec}}}\n---\n"
+        )
+    }
+
+    const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: ml, labels: \
+                       {scheduling.x-k8s.io/pod-group: g}}\nspec: {priority: 8}\n";
+
+    #[test]
+    fn a_group_is_one_leaf_with_a_timeout() {
+        let world = world(&[&group("minMember: 3"), POD].concat());
+        assert_eq!(world.trees(), ["scheduler-plugins/g: g>=3"]);
+        assert_eq!(world.links(), ["p: scheduler-plugins/g "]);
+        assert_eq!(world.gang("g").schedule_timeout, Some(Nanos::from_secs(60)));
+        assert_eq!(world.gang("g").priority, 8);
+    }
+
+    #[test]
+    fn the_groups_own_timeout_goes_first_and_a_senseless_one_is_named() {
+        let timeout = |spec: &str| world(&group(spec)).gang("g").schedule_timeout;
+        assert_eq!(timeout("scheduleTimeoutSeconds: 5"), Some(Nanos::from_secs(5)));
+        assert_eq!(timeout("scheduleTimeoutSeconds: 0"), Some(Nanos::from_secs(60)));
+        let world = world(&group("minMember: 1, scheduleTimeoutSeconds: -5"));
+        assert_eq!(world.complaint_lines(), [
+            "dump, document 1: PodGroup ml/g: spec.scheduleTimeoutSeconds: -5; accepted: 1 or \
+             more; 60 is used"
+        ]);
+    }
+
+    #[test]
+    fn zero_is_refused_and_absent_is_one() {
+        assert_eq!(world(&group("")).trees(), ["scheduler-plugins/g: g>=1"]);
+        let zero = world(&group("minMember: 0"));
+        assert_eq!(zero.trees(), ["scheduler-plugins/g: g>=1 !InvalidMinimum"]);
+        assert_eq!(zero.complaint_lines().len(), 1);
+    }
+
+    #[test]
+    fn amounts_that_cannot_be_counted_are_named_and_decide_nothing() {
+        let text = "minMember: 1, minResources: {cpu: -1, memory: lots, nvidia.com/gpu: 8}";
+        let world = world(&group(text));
+        assert!(world.gang("g").problem.is_none());
+        let lines = world.complaint_lines();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].contains("spec.minResources.cpu"), "{lines:?}");
     }
 }

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::api::{ObjectMeta, or_default};
 use crate::load::{Complaint, Document, Severity, Source};
+use crate::member::uid;
 use crate::problem::problem;
 
 /// One object.
@@ -83,9 +84,9 @@ impl<S: DeserializeOwned + Default> Store<S> {
             namespace => format!("{} {namespace}/{}", document.kind, name.1),
         };
         let older = self.0.get(&name);
-        let uid = match &*metadata.uid {
-            "" => older.map_or_else(|| Uid::from_text(&object), |older| older.uid),
-            uid => Uid::from_text(uid),
+        let uid = match older {
+            Some(older) if metadata.uid.is_empty() => older.uid,
+            _ => uid(&metadata.uid, &document.kind, &name.0, &name.1),
         };
         let created = metadata.creation_timestamp.map(|time| time.0);
         let stored = Stored {

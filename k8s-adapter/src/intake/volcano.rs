@@ -21,6 +21,8 @@ use crate::load::{Complaint, Document, Source};
 use crate::problem::problem;
 
 mod hypernode;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use hypernode::{HyperNodeSpec, Tiers};
@@ -135,7 +137,7 @@ impl Dialect for Volcano {
         let task = said(TASK).or_else(|| pod.metadata.labels.get(TASK));
         Some(Link {
             key: GangKey {
-                namespace: pod.metadata.namespace.to_string(),
+                namespace: pod.metadata.namespace_or_default().into(),
                 name: name.into(),
                 source: SOURCE.into(),
             },

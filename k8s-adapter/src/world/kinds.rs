@@ -3,6 +3,16 @@
 use crate::intake::{Dialect, Kind};
 use crate::load::Document;
 
+/// Kinds whose controllers make pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Workload {
+    Deployment,
+    ReplicaSet,
+    StatefulSet,
+    DaemonSet,
+    Job,
+}
+
 /// Who reads an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
@@ -10,11 +20,7 @@ pub(super) enum Target {
     Node,
     Pod,
     PriorityClass,
-    Deployment,
-    ReplicaSet,
-    StatefulSet,
-    DaemonSet,
-    Job,
+    Workload(Workload),
     /// The dialect of this number.
     Group(usize),
     /// Nobody: the kind decides nothing here.
@@ -35,11 +41,11 @@ const KINDS: [(Kind, Target); 9] = [
     (kind("", "Node"), Target::Node),
     (kind("", "Pod"), Target::Pod),
     (kind("scheduling.k8s.io", "PriorityClass"), Target::PriorityClass),
-    (kind("apps", "Deployment"), Target::Deployment),
-    (kind("apps", "ReplicaSet"), Target::ReplicaSet),
-    (kind("apps", "StatefulSet"), Target::StatefulSet),
-    (kind("apps", "DaemonSet"), Target::DaemonSet),
-    (kind("batch", "Job"), Target::Job),
+    (kind("apps", "Deployment"), Target::Workload(Workload::Deployment)),
+    (kind("apps", "ReplicaSet"), Target::Workload(Workload::ReplicaSet)),
+    (kind("apps", "StatefulSet"), Target::Workload(Workload::StatefulSet)),
+    (kind("apps", "DaemonSet"), Target::Workload(Workload::DaemonSet)),
+    (kind("batch", "Job"), Target::Workload(Workload::Job)),
 ];
 
 /// Who reads this document, or the `apiVersion`s that somebody would read.

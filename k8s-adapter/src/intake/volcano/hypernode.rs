@@ -13,12 +13,12 @@ use gangline::gang::{Problem, TopologyRule};
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use super::super::store::{Store, Stored};
 use super::super::label_selector;
+use super::super::store::{Store, Stored};
 use super::{NetworkTopology, mode_problem};
 use crate::api::{LabelSelector, or_default, whole_number};
 use crate::load::{Complaint, Severity};
-use crate::problem::problem;
+use crate::problem::{FieldPath, problem};
 
 const LABEL_PREFIX: &str = "gangline.io/hypernode-tier-";
 
@@ -313,7 +313,8 @@ fn matcher<'a>(selector: &'a Selector, field: &str) -> Result<Matcher<'a>, Probl
             }
         },
         (None, None, Some(labels)) => {
-            let selector = label_selector(labels, &format!("{field}.labelMatch"))?;
+            let path = FieldPath::root(field);
+            let selector = label_selector(labels, &path.name("labelMatch"))?;
             Ok(Box::new(move |_, labels| {
                 labels.is_some_and(|labels| selector.matches(labels))
             }))

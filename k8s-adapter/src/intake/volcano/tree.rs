@@ -8,12 +8,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::gang::{Group, GroupKind, Minimum, Problem, TopologyRule};
+use gangline::request::{LabelSelector, Requirement};
 
 use super::super::store::{self, Stored};
 use super::super::{Member, Surroundings, count, label_selector};
 use super::hypernode::Tiers;
 use super::{PodGroupSpec, SubGroupPolicy};
+use crate::api::Labels;
+use crate::problem::FieldPath;
 
+const SPEC: FieldPath<'static> = FieldPath::root("spec");
 /// The leaf of pods without a task.
 const NO_TASK: &str = "(no task)";
 /// The leaf of pods that no policy selects.
@@ -133,7 +137,7 @@ fn sub_groups(
             name if !name.is_empty() && names.insert(name) => name.to_owned(),
             name => format!("{name}#{}", index + 1),
         };
-        let mut roles: Vec<Group> = assign(&name, policy, &field, members)?
+        let mut roles: Vec<Group> = assign(&name, policy, index, members)?
             .iter()
             .map(|role| with_topology(store::role(role, size), topology.clone()))
             .collect();
@@ -169,11 +173,15 @@ fn sub_groups(
 fn assign(
     name: &str,
     policy: &SubGroupPolicy,
-    field: &str,
+    index: usize,
     members: &mut [&mut Member],
 ) -> Result<BTreeSet<String>, Problem> {
     let selector = match &policy.label_selector {
-        Some(selector) => Some(label_selector(selector, &format!("{field}.labelSelector"))?),
+        Some(selector) => Some({
+            let policies = SPEC.name("subGroupPolicy");
+            let policy = policies.index(index);
+            label_selector(selector, &policy.name("labelSelector"))?
+        }),
         None => None,
     };
     let mut roles = BTreeSet::new();
@@ -181,26 +189,33 @@ fn assign(
         .iter_mut()
         .filter(|member| member.spec.role == NO_POLICY)
     {
-        let labels = &member.spec.template.labels;
+        let labels = &member.labels;
         if selector
             .as_ref()
-            .is_some_and(|selector| !selector.matches(labels))
+            .is_some_and(|selector| !matches(selector, labels))
         {
             continue;
         }
         // As there: a member that lacks one of the labels, or has it empty, is not selected.
-        let values = policy.match_label_keys.iter().map(|key| labels.get(&**key));
-        let Some(values) = values
-            .map(|value| value.filter(|value| !value.is_empty()))
-            .collect()
-        else {
+        let value = |key: &str| Some(&**labels.get(key)?).filter(|value| !value.is_empty());
+        let values: Option<Vec<&str>> = policy
+            .match_label_keys
+            .iter()
+            .map(|key| value(key))
+            .collect();
+        let Some(values) = values else {
             continue;
         };
-        let values: Vec<&String> = values;
-        let values: Vec<&str> = values.iter().map(|value| value.as_str()).collect();
         let role = format!("{name}/{}", values.join("-"));
         member.spec.role.clone_from(&role);
         roles.insert(role);
     }
     Ok(roles)
+}
+
+fn matches(selector: &LabelSelector, labels: &Labels) -> bool {
+    let accepts = |requirement: &Requirement| {
+        requirement.accepts(labels.get(&requirement.key).map(|value| &**value))
+    };
+    selector.requirements.iter().all(accepts)
 }
