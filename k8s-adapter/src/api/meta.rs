@@ -39,6 +39,15 @@ pub struct ObjectMeta {
 }
 
 impl ObjectMeta {
+    /// The namespace, or `default` where a manifest leaves it open.
+    pub fn namespace_or_default(&self) -> &str {
+        if self.namespace.is_empty() {
+            "default"
+        } else {
+            &self.namespace
+        }
+    }
+
     /// The owner that controls the object, if any.
     pub fn controller(&self) -> Option<&OwnerReference> {
         self.owner_references
