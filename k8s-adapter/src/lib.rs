@@ -2,7 +2,10 @@
 
 pub mod api;
 pub mod cards;
+pub mod member;
+pub mod node;
 pub mod pod;
+pub mod priority;
 pub mod problem;
 pub mod quantity;
 pub mod rules;
