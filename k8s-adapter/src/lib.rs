@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod cards;
+pub mod expand;
 pub mod member;
 pub mod node;
 pub mod pod;
