@@ -107,7 +107,11 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Clap's own code for wrong usage is 2, which means "something waits" here.
-            let ending = if error.use_stderr() { Ending::Error } else { Ending::Good };
+            let ending = if error.use_stderr() {
+                Ending::Error
+            } else {
+                Ending::Good
+            };
             let _ = error.print();
             return ExitCode::from(ending as u8);
         }
@@ -188,7 +192,10 @@ mod tests {
             panic!("is another command");
         };
         assert_eq!(args.manifests.len(), 2);
-        assert_eq!(args.cluster.levels.as_deref(), Some(&["block".to_owned(), "rack".into()][..]));
+        assert_eq!(
+            args.cluster.levels.as_deref(),
+            Some(&["block".to_owned(), "rack".into()][..])
+        );
         assert!(args.cluster.strict);
     }
 }

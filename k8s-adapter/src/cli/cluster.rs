@@ -78,7 +78,9 @@ impl Cluster {
                 });
             }
         }
-        let given = args.now.map(|now| u64::try_from(now.as_nanosecond()).unwrap_or(0));
+        let given = args
+            .now
+            .map(|now| u64::try_from(now.as_nanosecond()).unwrap_or(0));
         let now = given.map_or(world.now, Nanos);
         for round in 0..ROUNDS {
             progress.set("deciding", u64::from(round), u64::from(round) + 1);
@@ -130,7 +132,10 @@ fn complain(report: &Report, format: Format, strict: bool) -> Result<(), CliErro
     }
     if shown > 0 && complaints.len() > shown {
         let more = complaints.len() - shown;
-        terminal::complain("warning", &format!("and {more} more; --output json has them all"));
+        terminal::complain(
+            "warning",
+            &format!("and {more} more; --output json has them all"),
+        );
     }
     if strict && !complaints.is_empty() {
         return Err(CliError::Strict(complaints.len()));

@@ -44,5 +44,9 @@ pub(super) fn run(args: &Args) -> Result<Ending, CliError> {
         })?;
     }
     print_result(&report, args.output, |report| text::plan(report, args.all))?;
-    Ok(if report.all_placed() { Ending::Good } else { Ending::Waits })
+    Ok(if report.all_placed() {
+        Ending::Good
+    } else {
+        Ending::Waits
+    })
 }

@@ -41,10 +41,16 @@ pub(super) fn run(args: &Args) -> Result<Ending, CliError> {
     let mut progress = Progress::new();
     let until = args.until.map(|span| span.0);
     let played = Scenario::parse(&text).and_then(|scenario| {
-        scenario::run(&scenario, until, |done, total| progress.set("playing", done, total))
+        scenario::run(&scenario, until, |done, total| {
+            progress.set("playing", done, total)
+        })
     });
     drop(progress);
     let outcome = played.map_err(|error| CliError::Scenario { path, error })?;
     print_result(&outcome, args.output, Outcome::to_text)?;
-    Ok(if outcome.passed { Ending::Good } else { Ending::Error })
+    Ok(if outcome.passed {
+        Ending::Good
+    } else {
+        Ending::Error
+    })
 }

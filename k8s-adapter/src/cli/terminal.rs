@@ -18,7 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Prints text on standard output.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
     let mut output = anstream::AutoStream::auto(io::stdout());
-    settle(output.write_all(text.as_bytes()).and_then(|()| output.flush()))
+    settle(
+        output
+            .write_all(text.as_bytes())
+            .and_then(|()| output.flush()),
+    )
 }
 
 /// Prints bytes as they are on standard output.
@@ -36,7 +40,11 @@ fn settle(written: io::Result<()>) -> Result<(), CliError> {
 
 /// One line on standard error: what kind of line it is, then what there is to say.
 pub(super) fn complain(kind: &str, line: &str) {
-    let color = if kind == "warning" { AnsiColor::Yellow } else { AnsiColor::Red };
+    let color = if kind == "warning" {
+        AnsiColor::Yellow
+    } else {
+        AnsiColor::Red
+    };
     let style: Style = color.on_default().bold();
     let mut output = anstream::AutoStream::auto(io::stderr());
     // When even standard error is gone there is nobody to tell.

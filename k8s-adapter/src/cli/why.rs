@@ -39,13 +39,19 @@ pub(super) fn run(args: &Args) -> Result<Ending, CliError> {
     print_result(&report, args.output, |report| {
         report.gangs.first().map(text::why).unwrap_or_default()
     })?;
-    Ok(if report.all_placed() { Ending::Good } else { Ending::Waits })
+    Ok(if report.all_placed() {
+        Ending::Good
+    } else {
+        Ending::Waits
+    })
 }
 
 /// The gang, the gang of one, or the gang that a pod of this name is a member of.
 fn find(scheduler: &Scheduler, namespace: &str, name: &str) -> Option<GangId> {
     let has_member = |id: &GangId| {
-        let gang = scheduler.gang(*id).filter(|gang| gang.namespace == namespace);
+        let gang = scheduler
+            .gang(*id)
+            .filter(|gang| gang.namespace == namespace);
         gang.is_some_and(|gang| gang.members.iter().any(|member| member.name == name))
     };
     let named = scheduler.find(namespace, name);
@@ -55,7 +61,10 @@ fn find(scheduler: &Scheduler, namespace: &str, name: &str) -> Option<GangId> {
 /// Where a gang of this name exists.
 fn hint(scheduler: &Scheduler, name: &str) -> String {
     let gangs = scheduler.gangs();
-    let named = gangs.iter().filter_map(|id| scheduler.gang(*id)).find(|gang| gang.name == name);
+    let named = gangs
+        .iter()
+        .filter_map(|id| scheduler.gang(*id))
+        .find(|gang| gang.name == name);
     match named {
         Some(gang) => format!("; did you mean {}/{}?", gang.namespace, gang.name),
         None => format!("; {} others are known", gangs.len()),

@@ -217,11 +217,21 @@ impl Play {
         }
         for (index, node) in scenario.nodes.iter().enumerate() {
             let place = format!("nodes[{index}]");
-            self.act(&place, Action::Node(Box::new(node.clone())), Nanos::ZERO, None)?;
+            self.act(
+                &place,
+                Action::Node(Box::new(node.clone())),
+                Nanos::ZERO,
+                None,
+            )?;
         }
         for (index, work) in scenario.work.iter().enumerate() {
             let place = format!("work[{index}]");
-            self.act(&place, Action::Submit(Box::new(work.clone())), Nanos::ZERO, None)?;
+            self.act(
+                &place,
+                Action::Submit(Box::new(work.clone())),
+                Nanos::ZERO,
+                None,
+            )?;
         }
         Ok(())
     }
