@@ -37,7 +37,7 @@ enum CliError {
     #[error("{path}: {error}")]
     Scenario {
         path: String,
-        error: crate::scenario::ScenarioError,
+        error: Box<crate::scenario::ScenarioError>,
     },
     #[error("{0} problems in the input, and --strict was given")]
     Strict(usize),
@@ -52,20 +52,14 @@ enum CliError {
     Output(io::Error),
 }
 
-const EXIT_CODES: &str = "\
-Exit codes of plan and why:
-  0  all placed
-  1  an error
-  2  something waits
-Exit codes of simulate:
-  0  every expectation holds
-  1  an error, or an expectation that does not hold";
+/// How `plan` and `why` end, for their help.
+const PLAN_CODES: &str = "Exit codes: 0 all placed, 1 an error, 2 something waits";
 
 /// Decides where groups of GPU pods run: all members of a group together, on exact devices, or none.
 ///
 /// Gangline reads what `kubectl get -A -o yaml` prints, and needs no Kubernetes.
 #[derive(Debug, Parser)]
-#[command(name = "gangline", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "gangline", version, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

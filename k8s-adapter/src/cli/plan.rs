@@ -12,11 +12,11 @@ use crate::picture;
 /// Reads a cluster and, on top of it, manifests that nobody has applied yet, and decides for every
 /// waiting gang as the scheduler would now.
 #[derive(Debug, clap::Args)]
-#[command(after_help = super::EXIT_CODES)]
+#[command(after_help = super::PLAN_CODES)]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) cluster: ClusterArgs,
-    /// What would be applied: pods, PodGroups, StatefulSets, Jobs, Deployments
+    /// What would be applied: pods, groups of pods, and workloads that make pods
     #[arg(value_name = "MANIFEST")]
     pub(super) manifests: Vec<PathBuf>,
     /// How the result is written

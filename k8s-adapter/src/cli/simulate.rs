@@ -8,11 +8,15 @@ use super::{CliError, Ending, Format, print_result};
 use crate::scenario::value::Span;
 use crate::scenario::{self, Outcome, Scenario};
 
+/// How it ends, for its help.
+const SIMULATE_CODES: &str =
+    "Exit codes: 0 every expectation holds, 1 an error or an expectation that does not hold";
+
 /// Play a scenario: a cluster, events at times, and what must hold
 ///
 /// docs/scenarios.md describes the format.
 #[derive(Debug, clap::Args)]
-#[command(after_help = super::EXIT_CODES)]
+#[command(after_help = SIMULATE_CODES)]
 pub(super) struct Args {
     /// The scenario; - for standard input
     #[arg(value_name = "SCENARIO.yaml")]
@@ -42,11 +46,14 @@ pub(super) fn run(args: &Args) -> Result<Ending, CliError> {
     let until = args.until.map(|span| span.0);
     let played = Scenario::parse(&text).and_then(|scenario| {
         scenario::run(&scenario, until, |done, total| {
-            progress.set("playing", done, total)
+            progress.set("playing", done, total);
         })
     });
     drop(progress);
-    let outcome = played.map_err(|error| CliError::Scenario { path, error })?;
+    let outcome = played.map_err(|error| CliError::Scenario {
+        path,
+        error: Box::new(error),
+    })?;
     print_result(&outcome, args.output, Outcome::to_text)?;
     Ok(if outcome.passed {
         Ending::Good

@@ -10,7 +10,7 @@ use crate::output::text;
 
 /// Tell why a gang or pod waits, and what would let it in
 #[derive(Debug, clap::Args)]
-#[command(after_help = super::EXIT_CODES)]
+#[command(after_help = super::PLAN_CODES)]
 pub(super) struct Args {
     #[command(flatten)]
     cluster: ClusterArgs,
