@@ -44,11 +44,13 @@ macro_rules! unit {
             }
 
             /// Sum, or the largest value.
+            #[must_use]
             pub const fn saturating_add(self, other: Self) -> Self {
                 Self(self.0.saturating_add(other.0))
             }
 
             /// Difference, or the smallest value.
+            #[must_use]
             pub const fn saturating_sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))
             }
@@ -117,7 +119,7 @@ impl fmt::Display for Nanos {
                 write!(formatter, "{value}{suffix}")?;
             }
         }
-        if seconds % 60 > 0 {
+        if !seconds.is_multiple_of(60) {
             write!(formatter, "{}s", seconds % 60)?;
         }
         Ok(())
