@@ -42,7 +42,7 @@ pub fn template(
             "UnsupportedResourceClaims",
             &SPEC.name("resourceClaims"),
             format_args!(
-                "{} claims; accepted: none, device claims are not planned yet",
+                "{} given; accepted: none, device claims are not planned yet",
                 pod.spec.resource_claims.len()
             ),
         );

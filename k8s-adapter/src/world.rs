@@ -184,8 +184,9 @@ impl<'p> Builder<'p> {
                 complaints: &mut self.complaints,
             };
             let dialects = self.dialects.iter();
-            let mut gangs: Vec<_> =
-                dialects.flat_map(|dialect| dialect.gangs(&mut roster, &mut around)).collect();
+            let mut gangs: Vec<_> = dialects
+                .flat_map(|dialect| dialect.gangs(&mut roster, &mut around))
+                .collect();
             gangs.sort_by(|one, other| one.key.cmp(&other.key));
             gangs
         };
@@ -199,8 +200,10 @@ impl<'p> Builder<'p> {
             pods: members.len(),
             skipped: self.skipped,
         };
-        let namespaces =
-            self.namespaces.into_iter().map(|(name, labels)| Event::Namespace { name, labels });
+        let namespaces = self
+            .namespaces
+            .into_iter()
+            .map(|(name, labels)| Event::Namespace { name, labels });
         let events = namespaces
             .chain(nodes.into_values().map(Event::Node))
             .chain(gangs.into_iter().map(Event::Gang))
@@ -230,7 +233,8 @@ impl<'p> Builder<'p> {
                 let namespace: api::Namespace = document.decode()?;
                 let labels = namespace.metadata.labels.iter();
                 let labels = labels.map(|(key, value)| (key.to_owned(), value.to_string()));
-                self.namespaces.insert(document.name.clone(), labels.collect());
+                self.namespaces
+                    .insert(document.name.clone(), labels.collect());
             }
             Target::Node => {
                 let node: api::Node = document.decode()?;
@@ -304,7 +308,8 @@ impl<'p> Builder<'p> {
         let link = match intake::link(&self.dialects, pod) {
             Ok(link) => link,
             Err(problem) => {
-                self.complaints.push(Complaint::from_problem(source, &object, &problem));
+                self.complaints
+                    .push(Complaint::from_problem(source, &object, &problem));
                 spec.problem = Some(problem).filter(|_| spec.node.is_none());
                 None
             }
@@ -325,8 +330,9 @@ impl<'p> Builder<'p> {
     }
 
     fn problems(&mut self, source: &load::Source, object: &str, problems: &Problems) {
-        let complaints =
-            problems.iter().map(|problem| Complaint::from_problem(source, object, problem));
+        let complaints = problems
+            .iter()
+            .map(|problem| Complaint::from_problem(source, object, problem));
         self.complaints.extend(complaints);
     }
 }
@@ -338,7 +344,12 @@ impl Sink for Builder<'_> {
             Err(accepted) => {
                 let value = document.api_version.as_str();
                 let field = "apiVersion";
-                Err(Box::new(document.complaint(Severity::Refused, field, value, accepted)))
+                Err(Box::new(document.complaint(
+                    Severity::Refused,
+                    field,
+                    value,
+                    accepted,
+                )))
             }
         };
         if let Err(complaint) = outcome {

@@ -146,13 +146,22 @@ mod tests {
     #[test]
     fn the_groups_own_timeout_goes_first_and_a_senseless_one_is_named() {
         let timeout = |spec: &str| world(&group(spec)).gang("g").schedule_timeout;
-        assert_eq!(timeout("scheduleTimeoutSeconds: 5"), Some(Nanos::from_secs(5)));
-        assert_eq!(timeout("scheduleTimeoutSeconds: 0"), Some(Nanos::from_secs(60)));
+        assert_eq!(
+            timeout("scheduleTimeoutSeconds: 5"),
+            Some(Nanos::from_secs(5))
+        );
+        assert_eq!(
+            timeout("scheduleTimeoutSeconds: 0"),
+            Some(Nanos::from_secs(60))
+        );
         let world = world(&group("minMember: 1, scheduleTimeoutSeconds: -5"));
-        assert_eq!(world.complaint_lines(), [
-            "dump, document 1: PodGroup ml/g: spec.scheduleTimeoutSeconds: -5; accepted: 1 or \
+        assert_eq!(
+            world.complaint_lines(),
+            [
+                "dump, document 1: PodGroup ml/g: spec.scheduleTimeoutSeconds: -5; accepted: 1 or \
              more; 60 is used"
-        ]);
+            ]
+        );
     }
 
     #[test]

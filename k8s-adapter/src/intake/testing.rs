@@ -43,7 +43,9 @@ impl World {
     }
 
     pub(crate) fn gang(&self, name: &str) -> &GangSpec {
-        self.gangs().find(|gang| gang.key.name == name).expect("the gang")
+        self.gangs()
+            .find(|gang| gang.key.name == name)
+            .expect("the gang")
     }
 
     pub(crate) fn pod(&self, name: &str) -> &PodSpec {
@@ -57,9 +59,18 @@ impl World {
     /// Each gang as `source/name: tree`.
     pub(crate) fn trees(&self) -> Vec<String> {
         let shown = |gang: &GangSpec| {
-            let problem = gang.problem.as_ref().map(|problem| format!(" !{}", problem.code));
+            let problem = gang
+                .problem
+                .as_ref()
+                .map(|problem| format!(" !{}", problem.code));
             let GangSpec { key, root, .. } = gang;
-            format!("{}/{}: {}{}", key.source, key.name, tree(root), problem.unwrap_or_default())
+            format!(
+                "{}/{}: {}{}",
+                key.source,
+                key.name,
+                tree(root),
+                problem.unwrap_or_default()
+            )
         };
         self.gangs().map(shown).collect()
     }

@@ -40,11 +40,26 @@ const KINDS: [(Kind, Target); 9] = [
     (kind("", "Namespace"), Target::Namespace),
     (kind("", "Node"), Target::Node),
     (kind("", "Pod"), Target::Pod),
-    (kind("scheduling.k8s.io", "PriorityClass"), Target::PriorityClass),
-    (kind("apps", "Deployment"), Target::Workload(Workload::Deployment)),
-    (kind("apps", "ReplicaSet"), Target::Workload(Workload::ReplicaSet)),
-    (kind("apps", "StatefulSet"), Target::Workload(Workload::StatefulSet)),
-    (kind("apps", "DaemonSet"), Target::Workload(Workload::DaemonSet)),
+    (
+        kind("scheduling.k8s.io", "PriorityClass"),
+        Target::PriorityClass,
+    ),
+    (
+        kind("apps", "Deployment"),
+        Target::Workload(Workload::Deployment),
+    ),
+    (
+        kind("apps", "ReplicaSet"),
+        Target::Workload(Workload::ReplicaSet),
+    ),
+    (
+        kind("apps", "StatefulSet"),
+        Target::Workload(Workload::StatefulSet),
+    ),
+    (
+        kind("apps", "DaemonSet"),
+        Target::Workload(Workload::DaemonSet),
+    ),
     (kind("batch", "Job"), Target::Workload(Workload::Job)),
 ];
 
@@ -57,11 +72,19 @@ pub(super) fn target(
     dialects: &[Box<dyn Dialect>],
 ) -> Result<Target, String> {
     let groups = dialects.iter().enumerate().flat_map(|(number, dialect)| {
-        dialect.kinds().iter().map(move |kind| (*kind, Target::Group(number)))
+        dialect
+            .kinds()
+            .iter()
+            .map(move |kind| (*kind, Target::Group(number)))
     });
-    let same_kind: Vec<_> =
-        KINDS.into_iter().chain(groups).filter(|(kind, _)| kind.kind == document.kind).collect();
-    let found = same_kind.iter().find(|(kind, _)| kind.group == document.group());
+    let same_kind: Vec<_> = KINDS
+        .into_iter()
+        .chain(groups)
+        .filter(|(kind, _)| kind.kind == document.kind)
+        .collect();
+    let found = same_kind
+        .iter()
+        .find(|(kind, _)| kind.group == document.group());
     match found {
         Some((kind, target)) if kind.versions.contains(&document.version()) => Ok(*target),
         Some((kind, _)) => Err(api_versions([kind])),

@@ -47,12 +47,13 @@ impl Manifest {
     pub(super) fn add(&mut self, pods: impl IntoIterator<Item = Pod>, document: &Document<'_>) {
         let document_number = self.documents;
         self.documents += 1;
-        self.pods.extend(pods.into_iter().enumerate().map(|(ordinal, pod)| Made {
-            order: (ordinal, document_number),
-            pod,
-            source: document.source.clone(),
-            created: Nanos::ZERO,
-        }));
+        self.pods
+            .extend(pods.into_iter().enumerate().map(|(ordinal, pod)| Made {
+                order: (ordinal, document_number),
+                pod,
+                source: document.source.clone(),
+                created: Nanos::ZERO,
+            }));
     }
 
     /// All pods in the order in which they would be made: all first ones, all second ones, ...

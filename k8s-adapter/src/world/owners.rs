@@ -28,7 +28,8 @@ impl Owners {
     pub(super) fn take(&mut self, kind: &str, metadata: &ObjectMeta) {
         let owner = owner(metadata.namespace_or_default(), kind, &metadata.name);
         if let Some(controller) = metadata.controller() {
-            self.deployments.insert(owner.clone(), controller.name.clone());
+            self.deployments
+                .insert(owner.clone(), controller.name.clone());
         }
         let kept = metadata
             .annotations
@@ -46,8 +47,11 @@ impl Owners {
         let metadata = &pod.metadata;
         let gone = &*pod.status.phase == "Failed" || metadata.deletion_timestamp.is_some();
         if let Some(controller) = metadata.controller().filter(|_| !gone) {
-            let owner =
-                owner(metadata.namespace_or_default(), &controller.kind, &controller.name);
+            let owner = owner(
+                metadata.namespace_or_default(),
+                &controller.kind,
+                &controller.name,
+            );
             *self.pods.entry(owner).or_default() += 1;
         }
     }
@@ -63,16 +67,24 @@ impl Owners {
             Workload::ReplicaSet => self.pods_under(namespace, "ReplicaSet", name),
             Workload::Deployment => {
                 let first = owner(namespace, "ReplicaSet", "");
-                let sets = self.pods.range(first..).take_while(|((space, kind, _), _)| {
-                    &**space == namespace && &**kind == "ReplicaSet"
-                });
-                sets.filter(|(set, _)| self.is_set_of(set, name)).map(|(_, pods)| pods).sum()
+                let sets = self
+                    .pods
+                    .range(first..)
+                    .take_while(|((space, kind, _), _)| {
+                        &**space == namespace && &**kind == "ReplicaSet"
+                    });
+                sets.filter(|(set, _)| self.is_set_of(set, name))
+                    .map(|(_, pods)| pods)
+                    .sum()
             }
         }
     }
 
     fn pods_under(&self, namespace: &str, kind: &str, name: &str) -> usize {
-        self.pods.get(&owner(namespace, kind, name)).copied().unwrap_or(0)
+        self.pods
+            .get(&owner(namespace, kind, name))
+            .copied()
+            .unwrap_or(0)
     }
 
     /// Whether a deployment made a replica set: by its word or, where the dump lacks it, by its name.
@@ -95,7 +107,10 @@ impl Owners {
         name: &str,
         annotation: &str,
     ) -> Option<String> {
-        self.annotations.get(&owner(namespace, kind, name))?.get(annotation).cloned()
+        self.annotations
+            .get(&owner(namespace, kind, name))?
+            .get(annotation)
+            .cloned()
     }
 }
 

@@ -47,10 +47,10 @@ impl Pods {
         let mut pods = self.pods;
         pods.sort_by(|one, other| {
             let order = |pod: &Member| pod.spec.created;
-            let name = |pod: &Member| {
-                (pod.spec.namespace.clone(), pod.spec.name.clone())
-            };
-            order(one).cmp(&order(other)).then_with(|| name(one).cmp(&name(other)))
+            let name = |pod: &Member| (pod.spec.namespace.clone(), pod.spec.name.clone());
+            order(one)
+                .cmp(&order(other))
+                .then_with(|| name(one).cmp(&name(other)))
         });
         pods
     }

@@ -13,7 +13,8 @@ fn group(name: &str, spec: &str) -> String {
 
 fn composite(name: &str, spec: &str) -> String {
     let text = group(name, spec);
-    text.replace("v1beta1", "v1alpha3").replace("kind: PodGroup", "kind: CompositePodGroup")
+    text.replace("v1beta1", "v1alpha3")
+        .replace("kind: PodGroup", "kind: CompositePodGroup")
 }
 
 fn pod(name: &str, group: &str) -> String {
@@ -28,7 +29,15 @@ const BASIC: &str = "schedulingPolicy: {basic: {}}";
 
 #[test]
 fn gang_has_a_minimum_and_basic_has_none() {
-    let world = world(&[group("g", GANG), group("b", BASIC), pod("p", "g"), pod("q", "b")].concat());
+    let world = world(
+        &[
+            group("g", GANG),
+            group("b", BASIC),
+            pod("p", "g"),
+            pod("q", "b"),
+        ]
+        .concat(),
+    );
     assert_eq!(world.trees(), ["native/b: b>=0", "native/g: g>=3"]);
     assert_eq!(world.links(), ["p: native/g ", "q: native/b "]);
     assert!(world.complaints.is_empty(), "{:?}", world.complaint_lines());
@@ -51,14 +60,46 @@ fn topology_disruption_and_priority_are_taken_over() {
 fn what_the_api_forbids_makes_the_group_wait_with_the_field() {
     for (spec, code, field) in [
         ("", "InvalidPolicy", "spec.schedulingPolicy"),
-        ("schedulingPolicy: {}", "InvalidPolicy", "spec.schedulingPolicy"),
-        ("schedulingPolicy: {basic: {}, gang: {minCount: 1}}", "InvalidPolicy", ""),
-        ("schedulingPolicy: {gang: {}}", "InvalidMinimum", "spec.schedulingPolicy.gang.minCount"),
-        ("schedulingPolicy: {gang: {minCount: 0}}", "InvalidMinimum", ""),
-        ("schedulingPolicy: {gang: {minCount: -4}}", "InvalidMinimum", ""),
-        ("schedulingPolicy: {gang: {minCount: 3000000000}}", "InvalidMinimum", ""),
-        ("schedulingPolicy: {gang: {minCount: 1e30}}", "InvalidObject", ""),
-        ("schedulingPolicy: {gang: {minCount: many}}", "InvalidObject", ""),
+        (
+            "schedulingPolicy: {}",
+            "InvalidPolicy",
+            "spec.schedulingPolicy",
+        ),
+        (
+            "schedulingPolicy: {basic: {}, gang: {minCount: 1}}",
+            "InvalidPolicy",
+            "",
+        ),
+        (
+            "schedulingPolicy: {gang: {}}",
+            "InvalidMinimum",
+            "spec.schedulingPolicy.gang.minCount",
+        ),
+        (
+            "schedulingPolicy: {gang: {minCount: 0}}",
+            "InvalidMinimum",
+            "",
+        ),
+        (
+            "schedulingPolicy: {gang: {minCount: -4}}",
+            "InvalidMinimum",
+            "",
+        ),
+        (
+            "schedulingPolicy: {gang: {minCount: 3000000000}}",
+            "InvalidMinimum",
+            "",
+        ),
+        (
+            "schedulingPolicy: {gang: {minCount: 1e30}}",
+            "InvalidObject",
+            "",
+        ),
+        (
+            "schedulingPolicy: {gang: {minCount: many}}",
+            "InvalidObject",
+            "",
+        ),
         (
             "schedulingPolicy: {basic: {}}, disruptionMode: {all: {}}",
             "InvalidDisruptionMode",
@@ -80,7 +121,10 @@ fn what_the_api_forbids_makes_the_group_wait_with_the_field() {
         let [line] = &world.complaint_lines()[..] else {
             panic!("{spec}: {:?}", world.complaint_lines());
         };
-        assert!(line.starts_with("dump, document 1: PodGroup ml/g: spec"), "{line}");
+        assert!(
+            line.starts_with("dump, document 1: PodGroup ml/g: spec"),
+            "{line}"
+        );
     }
 }
 
@@ -88,29 +132,47 @@ fn what_the_api_forbids_makes_the_group_wait_with_the_field() {
 fn a_tree_of_composites_is_one_gang_with_the_pod_groups_as_roles() {
     let under = |parent: &str, spec: &str| format!("parentCompositePodGroupName: {parent}, {spec}");
     let both = "schedulingPolicy: {gang: {minGroupCount: 2}}";
+    let one = "schedulingPolicy: {gang: {minGroupCount: 1}}";
     let rack = "schedulingConstraints: {topology: [{key: rack}]}";
     let world = world(
         &[
             pod("w-0", "workers"),
             group("workers", &under("inner", &format!("{GANG}, {rack}"))),
-            group("leader", &under("inner", "schedulingPolicy: {gang: {minCount: 1}}")),
+            group(
+                "leader",
+                &under("inner", "schedulingPolicy: {gang: {minCount: 1}}"),
+            ),
             group("watch", &under("job", BASIC)),
             composite("inner", &under("job", both)),
-            composite("job", &format!("{BASIC}, priority: 9, disruptionMode: {{all: {{}}}}")),
+            composite(
+                "job",
+                &format!("{one}, priority: 9, disruptionMode: {{all: {{}}}}"),
+            ),
             pod("l-0", "leader"),
         ]
         .concat(),
     );
-    assert_eq!(world.trees(), [
-        "native-composite/job: composite/job[0 of composite/inner[2 of leader>=1, \
+    assert_eq!(
+        world.trees(),
+        [
+            "native-composite/job: composite/job[1 of composite/inner[2 of leader>=1, \
          workers>=3@rack], watch>=0]"
-    ]);
-    assert_eq!(world.links(), [
-        "l-0: native-composite/job leader",
-        "w-0: native-composite/job workers"
-    ]);
+        ]
+    );
+    assert_eq!(
+        world.links(),
+        [
+            "l-0: native-composite/job leader",
+            "w-0: native-composite/job workers"
+        ]
+    );
     assert_eq!(world.gang("job").priority, 9);
     assert_eq!(world.gang("job").disruption, Disruption::All);
+    let basic = [composite("c", BASIC), group("g", &under("c", GANG))].concat();
+    assert_eq!(
+        super::super::testing::world(&basic).trees(),
+        ["native-composite/c: composite/c[0 of g>=3]"]
+    );
 }
 
 #[test]
@@ -121,7 +183,10 @@ fn parents_in_a_circle_or_missing_harm_only_their_own_groups() {
         &[
             composite("a", &format!("parentCompositePodGroupName: b, {both}")),
             composite("b", &format!("parentCompositePodGroupName: a, {both}")),
-            composite("self", &format!("parentCompositePodGroupName: self, {both}")),
+            composite(
+                "self",
+                &format!("parentCompositePodGroupName: self, {both}"),
+            ),
             group("in-circle", &under("a")),
             group("orphan", &under("absent")),
             group("fine", GANG),
@@ -129,15 +194,24 @@ fn parents_in_a_circle_or_missing_harm_only_their_own_groups() {
         ]
         .concat(),
     );
-    assert_eq!(world.trees(), [
-        "native/fine: fine>=3",
-        "native/in-circle: in-circle>=1 !CyclicParents",
-        "native/orphan: orphan>=1 !ParentNotFound",
-    ]);
+    assert_eq!(
+        world.trees(),
+        [
+            "native/fine: fine>=3",
+            "native/in-circle: in-circle>=1 !CyclicParents",
+            "native/orphan: orphan>=1 !ParentNotFound",
+        ]
+    );
     assert_eq!(world.links(), ["p: native/in-circle "]);
     let lines = world.complaint_lines();
     assert_eq!(lines.len(), 5, "{lines:?}");
-    assert!(lines.iter().filter(|line| line.contains("is its own ancestor")).count() == 4);
+    assert!(
+        lines
+            .iter()
+            .filter(|line| line.contains("is its own ancestor"))
+            .count()
+            == 4
+    );
 }
 
 #[test]
@@ -149,11 +223,20 @@ fn a_tree_has_at_most_four_levels() {
             let parent = format!("parentCompositePodGroupName: c{}, {both}", level - 1);
             text += &composite(&format!("c{level}"), &parent);
         }
-        text + &group("g", &format!("parentCompositePodGroupName: c{depth}, {GANG}"))
+        text + &group(
+            "g",
+            &format!("parentCompositePodGroupName: c{depth}, {GANG}"),
+        )
     };
     assert!(world(&chain(3)).gang("c1").problem.is_none());
-    assert_eq!(world(&chain(4)).gang("c1").problem.as_ref().unwrap().code, "TooDeep");
-    assert_eq!(world(&chain(300)).gang("c1").problem.as_ref().unwrap().code, "TooDeep");
+    assert_eq!(
+        world(&chain(4)).gang("c1").problem.as_ref().unwrap().code,
+        "TooDeep"
+    );
+    assert_eq!(
+        world(&chain(300)).gang("c1").problem.as_ref().unwrap().code,
+        "TooDeep"
+    );
 }
 
 #[test]
@@ -161,7 +244,11 @@ fn a_missing_workload_is_a_warning() {
     let spec = format!("{GANG}, workloadRef: {{workloadName: w, templateName: t}}");
     let workload = "apiVersion: scheduling.k8s.io/v1beta1\nkind: Workload\n\
                     metadata: {name: w, namespace: ml}\n---\n";
-    assert!(world(&[&group("g", &spec), workload].concat()).complaints.is_empty());
+    assert!(
+        world(&[&group("g", &spec), workload].concat())
+            .complaints
+            .is_empty()
+    );
     let world = world(&group("g", &spec));
     assert!(world.gang("g").problem.is_none());
     assert_eq!(world.complaint_lines().len(), 1);
@@ -171,8 +258,11 @@ fn a_missing_workload_is_a_warning() {
 fn a_removed_version_is_named_with_what_is_accepted() {
     let world = world(&group("g", GANG).replace("v1beta1", "v1alpha2"));
     assert_eq!(world.gangs().count(), 0);
-    assert_eq!(world.complaint_lines(), [
-        "dump, document 1: PodGroup ml/g: apiVersion: scheduling.k8s.io/v1alpha2; accepted: \
+    assert_eq!(
+        world.complaint_lines(),
+        [
+            "dump, document 1: PodGroup ml/g: apiVersion: scheduling.k8s.io/v1alpha2; accepted: \
          scheduling.k8s.io/v1beta1, scheduling.k8s.io/v1alpha3"
-    ]);
+        ]
+    );
 }

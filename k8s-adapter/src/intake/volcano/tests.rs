@@ -40,9 +40,21 @@ fn racks() -> String {
         node("b"),
         node("c"),
         node("d"),
-        hypernode("r1", 1, "{type: Node, selector: {regexMatch: {pattern: '^[ab]$'}}}"),
-        hypernode("r2", 1, "{type: Node, selector: {labelMatch: {matchLabels: {n: c}}}}"),
-        hypernode("s", 2, &[exact("HyperNode", "r1"), exact("HyperNode", "r2")].join(", ")),
+        hypernode(
+            "r1",
+            1,
+            "{type: Node, selector: {regexMatch: {pattern: '^[ab]$'}}}",
+        ),
+        hypernode(
+            "r2",
+            1,
+            "{type: Node, selector: {labelMatch: {matchLabels: {n: c}}}}",
+        ),
+        hypernode(
+            "s",
+            2,
+            &[exact("HyperNode", "r1"), exact("HyperNode", "r2")].join(", "),
+        ),
     ]
     .concat()
 }
@@ -52,7 +64,10 @@ fn labels(world: &World) -> Vec<String> {
         let label = format!("gangline.io/hypernode-tier-{tier}");
         node.labels.get(&label).cloned().unwrap_or("-".into())
     };
-    world.nodes().map(|node| format!("{} {} {}", node.name, tier(node, 2), tier(node, 1))).collect()
+    world
+        .nodes()
+        .map(|node| format!("{} {} {}", node.name, tier(node, 2), tier(node, 1)))
+        .collect()
 }
 
 #[test]
@@ -72,7 +87,10 @@ fn zero_and_absent_mean_no_minimum() {
     for spec in ["", "minMember: 0"] {
         assert_eq!(world(&group(spec)).trees(), ["volcano/g: g>=0"]);
     }
-    assert_eq!(world(&group("minMember: -1")).trees(), ["volcano/g: g>=1 !InvalidMinimum"]);
+    assert_eq!(
+        world(&group("minMember: -1")).trees(),
+        ["volcano/g: g>=1 !InvalidMinimum"]
+    );
 }
 
 #[test]
@@ -86,25 +104,35 @@ fn tasks_are_roles_that_all_need_their_minimum() {
     .concat();
     let tasks = "minTaskMember: {ps: 1, worker: 2}";
     let exact = world(&[group(&format!("minMember: 3, {tasks}")), pods.clone()].concat());
-    assert_eq!(exact.trees(), [
-        "volcano/g: podgroup/g[4 of (no task)>=0, extra>=0, ps>=1, worker>=2]"
-    ]);
-    assert_eq!(exact.links(), [
-        "ps-0: volcano/g ps",
-        "w-0: volcano/g worker",
-        "x-0: volcano/g extra",
-        "y-0: volcano/g (no task)",
-    ]);
+    assert_eq!(
+        exact.trees(),
+        ["volcano/g: podgroup/g[4 of (no task)>=0, extra>=0, ps>=1, worker>=2]"]
+    );
+    assert_eq!(
+        exact.links(),
+        [
+            "ps-0: volcano/g ps",
+            "w-0: volcano/g worker",
+            "x-0: volcano/g extra",
+            "y-0: volcano/g (no task)",
+        ]
+    );
     let more = world(&[group(&format!("minMember: 5, {tasks}")), pods.clone()].concat());
-    assert_eq!(more.trees(), [
-        "volcano/g: podgroup/g[>=5: podgroup/g/all[4 of (no task)>=0, extra>=0, ps>=1, \
+    assert_eq!(
+        more.trees(),
+        [
+            "volcano/g: podgroup/g[>=5: podgroup/g/all[4 of (no task)>=0, extra>=0, ps>=1, \
          worker>=2]]"
-    ]);
+        ]
+    );
     let fewer = world(&[group(&format!("minMember: 2, {tasks}")), pods].concat());
     assert_eq!(fewer.trees(), ["volcano/g: g>=2"]);
     assert_eq!(fewer.complaint_lines().len(), 1);
     let negative = world(&group("minMember: 2, minTaskMember: {ps: -1}"));
-    assert_eq!(negative.gang("g").problem.as_ref().unwrap().field, "spec.minTaskMember.ps");
+    assert_eq!(
+        negative.gang("g").problem.as_ref().unwrap().field,
+        "spec.minTaskMember.ps"
+    );
 }
 
 #[test]
@@ -124,45 +152,79 @@ fn sub_groups_are_roles_by_label_values_with_their_own_topology() {
     let world_of = |policy: &str| world(&[racks(), group(policy), pods.clone()].concat());
     let world = world_of(policy);
     let tier = "@gangline.io/hypernode-tier-1";
-    assert_eq!(world.trees(), [format!(
-        "volcano/g: podgroup/g[2 of policy/stage[2 of stage/a>=2{tier}, stage/b>=2{tier}], \
+    assert_eq!(
+        world.trees(),
+        [format!(
+            "volcano/g: podgroup/g[2 of policy/stage[2 of stage/a>=2{tier}, stage/b>=2{tier}], \
          (no sub-group)>=0]"
-    )]);
-    assert_eq!(world.links(), [
-        "driver: volcano/g (no sub-group)",
-        "lost: volcano/g (no sub-group)",
-        "w0: volcano/g stage/a",
-        "w1: volcano/g stage/a",
-        "w2: volcano/g stage/b",
-    ]);
+        )]
+    );
+    assert_eq!(
+        world.links(),
+        [
+            "driver: volcano/g (no sub-group)",
+            "lost: volcano/g (no sub-group)",
+            "w0: volcano/g stage/a",
+            "w1: volcano/g stage/a",
+            "w2: volcano/g stage/b",
+        ]
+    );
     // A sub-group that has no pods yet is waited for.
     let third = world_of(&policy.replace("minSubGroups: 2", "minSubGroups: 3"));
-    assert!(third.trees()[0].contains("stage[3 of"), "{:?}", third.trees());
-    assert!(third.trees()[0].contains("stage/(missing)>=2"), "{:?}", third.trees());
+    assert!(
+        third.trees()[0].contains("stage[3 of"),
+        "{:?}",
+        third.trees()
+    );
+    assert!(
+        third.trees()[0].contains("stage/(missing)>=2"),
+        "{:?}",
+        third.trees()
+    );
     let absurd = world_of(&policy.replace("minSubGroups: 2", "minSubGroups: 2147483647"));
-    assert!(absurd.trees()[0].contains("stage/(missing)>="), "{:?}", absurd.trees());
+    assert!(
+        absurd.trees()[0].contains("stage/(missing)>="),
+        "{:?}",
+        absurd.trees()
+    );
     let bad = world_of(&policy.replace("subGroupSize: 2", "subGroupSize: 0"));
-    assert_eq!(bad.gang("g").problem.as_ref().unwrap().code, "InvalidMinimum");
+    assert_eq!(
+        bad.gang("g").problem.as_ref().unwrap().code,
+        "InvalidMinimum"
+    );
 }
 
 #[test]
 fn hypernodes_become_levels_from_coarse_to_fine() {
     let world = world(&racks());
     assert_eq!(labels(&world), ["a s r1", "b s r1", "c s r2", "d - -"]);
-    assert_eq!(world.levels, ["gangline.io/hypernode-tier-2", "gangline.io/hypernode-tier-1"]);
+    assert_eq!(
+        world.levels,
+        [
+            "gangline.io/hypernode-tier-2",
+            "gangline.io/hypernode-tier-1"
+        ]
+    );
     assert!(world.complaints.is_empty(), "{:?}", world.complaint_lines());
 }
 
 #[test]
 fn a_missing_tier_is_filled_from_below() {
     let text = racks().replace("exactMatch: {name: r2}", "exactMatch: {name: elsewhere}");
-    assert_eq!(labels(&world(&text)), ["a s r1", "b s r1", "c r2 r2", "d - -"]);
+    assert_eq!(
+        labels(&world(&text)),
+        ["a s r1", "b s r1", "c r2 r2", "d - -"]
+    );
 }
 
 #[test]
 fn bad_hypernodes_are_left_out() {
     let circle = [
-        hypernode("x", 1, &[exact("HyperNode", "y"), exact("Node", "a")].join(", ")),
+        hypernode(
+            "x",
+            1,
+            &[exact("HyperNode", "y"), exact("Node", "a")].join(", "),
+        ),
         hypernode("y", 2, &exact("HyperNode", "x")),
         hypernode("z", 3, &exact("HyperNode", "z")),
     ]
@@ -171,12 +233,21 @@ fn bad_hypernodes_are_left_out() {
     assert_eq!(labels(&with_circle), labels(&world(&racks())));
     let lines = with_circle.complaint_lines();
     assert_eq!(lines.len(), 3);
-    assert!(lines[0].starts_with("dump, document 8: HyperNode x: spec.members: "), "{lines:?}");
+    assert!(
+        lines[0].starts_with("dump, document 8: HyperNode x: spec.members: "),
+        "{lines:?}"
+    );
 
     for (members, said) in [
         ("{type: Node, selector: {}}", "exactly one of"),
-        ("{type: Node, selector: {regexMatch: {pattern: '('}}}", "regular expression"),
-        ("{type: Rack, selector: {exactMatch: {name: a}}}", "accepted: Node, HyperNode"),
+        (
+            "{type: Node, selector: {regexMatch: {pattern: '('}}}",
+            "regular expression",
+        ),
+        (
+            "{type: Rack, selector: {exactMatch: {name: a}}}",
+            "accepted: Node, HyperNode",
+        ),
     ] {
         let world = world(&hypernode("h", 1, members));
         assert_eq!(world.levels, [""; 0]);
@@ -223,7 +294,14 @@ fn tiers_are_found_by_number_and_name_and_unknown_ones_are_named() {
     assert!(rule("highestTierAllowed: 1, highestTierName: t1").starts_with("InvalidTopology"));
     assert!(rule("mode: strict").starts_with("InvalidTopology: spec.networkTopology.mode: strict"));
     let none = world(&group("networkTopology: {highestTierAllowed: 1}"));
-    assert!(none.gang("g").problem.as_ref().unwrap().message.contains("no HyperNode"));
+    assert!(
+        none.gang("g")
+            .problem
+            .as_ref()
+            .unwrap()
+            .message
+            .contains("no HyperNode")
+    );
 }
 
 #[test]
@@ -238,18 +316,26 @@ fn pods_without_a_group_get_the_one_of_their_owner() {
     };
     let set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s, namespace: ml, \
                annotations: {scheduling.volcano.sh/group-min-member: '2'}}\n---\n";
-    let pods = [owned("s-0", ""), owned("s-1", "scheduling.volcano.sh/queue-name: q")].concat();
+    let pods = [
+        owned("s-0", ""),
+        owned("s-1", "scheduling.volcano.sh/queue-name: q"),
+    ]
+    .concat();
     let plain = world(&pods);
     assert_eq!(plain.links(), ["s-0: alone", "s-1: alone"]);
     assert_eq!(plain.gangs().count(), 0);
     let grouped = world(&[&pods, set].concat());
     assert_eq!(grouped.trees(), ["volcano/podgroup-u-1: podgroup-u-1>=2"]);
-    assert_eq!(grouped.links(), ["s-0: volcano/podgroup-u-1 ", "s-1: volcano/podgroup-u-1 "]);
+    assert_eq!(
+        grouped.links(),
+        ["s-0: volcano/podgroup-u-1 ", "s-1: volcano/podgroup-u-1 "]
+    );
     let near = owned("s-0", "volcano.sh/network-topology-highest-tier: '1'");
-    let near = world(&[&racks(), &near].concat());
-    assert_eq!(near.trees(), [
-        "volcano/podgroup-u-1: podgroup-u-1>=1@gangline.io/hypernode-tier-1"
-    ]);
+    let near = world(&[racks(), near].concat());
+    assert_eq!(
+        near.trees(),
+        ["volcano/podgroup-u-1: podgroup-u-1>=1@gangline.io/hypernode-tier-1"]
+    );
     let bare = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {schedulerName: volcano}\n";
     assert_eq!(world(bare).links(), ["p: alone"]);
 }
@@ -267,8 +353,16 @@ fn a_pod_that_names_two_groups_is_refused_and_told_both() {
     let world = world(&[group("minMember: 1"), text].concat());
     let problem = world.pod("p").problem.as_ref().expect("a problem");
     assert_eq!(problem.code, "AmbiguousGroup");
-    assert!(problem.message.contains("volcano group g (metadata.annotations["));
-    assert!(problem.message.contains("scheduler-plugins group other (metadata.labels["));
+    assert!(
+        problem
+            .message
+            .contains("volcano group g (metadata.annotations[")
+    );
+    assert!(
+        problem
+            .message
+            .contains("scheduler-plugins group other (metadata.labels[")
+    );
     assert_eq!(world.links(), ["p: alone"]);
     assert_eq!(world.complaint_lines().len(), 1);
 }
