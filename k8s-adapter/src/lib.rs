@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod cards;
+pub mod expand;
 pub mod intake;
 pub mod load;
 pub mod member;
