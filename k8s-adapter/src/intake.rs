@@ -25,7 +25,7 @@ mod native;
 mod scheduler_plugins;
 mod store;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod volcano;
 
 use store::Stored;

@@ -15,10 +15,12 @@ use std::path::PathBuf;
 
 use gangline::Event;
 use gangline::cluster::NodeSpec;
+use gangline::gang::Problem;
 use gangline::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::api;
+use crate::expand::{self, ExistingPods};
 use crate::intake::{self, Dialect, Member, Roster, Surroundings};
 use crate::load::{self, Complaint, Document, LoadError, Severity, Sink};
 use crate::member::PodReader;
@@ -103,6 +105,7 @@ pub struct Builder<'p> {
     nodes: BTreeMap<String, NodeSpec>,
     dialects: Vec<Box<dyn Dialect>>,
     owners: Owners,
+    existing: ExistingPods,
     reader: PodReader,
     /// Pods without a priority number, until all priority classes are known. The API server gives every
     /// pod its number, so these are few.
@@ -127,6 +130,7 @@ impl<'p> Builder<'p> {
             nodes: BTreeMap::new(),
             dialects: intake::dialects(),
             owners: Owners::default(),
+            existing: ExistingPods::default(),
             reader: PodReader {
                 scheduler_names,
                 ..PodReader::default()
@@ -228,6 +232,17 @@ impl<'p> Builder<'p> {
     }
 
     fn take(&mut self, target: Target, document: &Document<'_>) -> Result<(), Box<Complaint>> {
+        let refuse = |field, value, accepted| {
+            Err(Box::new(document.complaint(
+                Severity::Refused,
+                field,
+                value,
+                accepted,
+            )))
+        };
+        if target != Target::Nobody && document.name.is_empty() {
+            return refuse("metadata.name", "missing", "a name");
+        }
         match target {
             Target::Namespace => {
                 let namespace: api::Namespace = document.decode()?;
@@ -245,24 +260,23 @@ impl<'p> Builder<'p> {
             }
             Target::Pod => {
                 let pod: api::Pod = document.decode()?;
-                match &mut self.manifest {
-                    Some(manifest) => manifest.add([pod], document),
-                    None if pod.spec.priority.is_none() => {
+                if self.manifest.is_some() {
+                    self.manifest_pod(pod, document)?;
+                } else if pod.metadata.name.is_empty() {
+                    return refuse("metadata.name", "missing", "a name");
+                } else {
+                    self.existing.add(&pod);
+                    if pod.spec.priority.is_none() {
                         self.deferred.push((pod, document.source.clone()));
+                    } else {
+                        self.pod(&pod, &document.source, None);
                     }
-                    None => self.pod(&pod, &document.source, None),
                 }
             }
             Target::PriorityClass => {
                 let class: api::PriorityClass = document.decode()?;
-                if let Err(problem) = self.reader.priorities.insert(&class) {
-                    let object = document.object();
-                    return Err(Box::new(Complaint::from_problem(
-                        &document.source,
-                        &object,
-                        &problem,
-                    )));
-                }
+                let inserted = self.reader.priorities.insert(&class);
+                inserted.map_err(|problem| refusal(document, &problem))?;
             }
             Target::Workload(workload) => self.workload(workload, document)?,
             Target::Group(number) => {
@@ -287,13 +301,66 @@ impl<'p> Builder<'p> {
         self.manifest.as_mut().map_or(Nanos::ZERO, Manifest::next)
     }
 
+    /// Takes note of a workload; of one in a manifest also the pods that it would get.
     fn workload(&mut self, kind: Workload, document: &Document<'_>) -> Result<(), Box<Complaint>> {
-        let owner: Owner = document.decode()?;
-        self.owners.take(&document.kind, &owner.metadata);
-        if let Some(manifest) = &mut self.manifest {
-            let there = self.owners.pods_of(kind, &owner.metadata);
-            let pods: Vec<api::Pod> = Vec::new();
-            manifest.add(pods.into_iter().skip(there), document);
+        let Owner { metadata } = document.decode()?;
+        self.owners.take(&document.kind, &metadata.name, &metadata);
+        let Some(manifest) = &mut self.manifest else {
+            return Ok(());
+        };
+        let existing = &self.existing;
+        let created = api::Timestamp(manifest.next());
+        let pods = match kind {
+            Workload::StatefulSet => expand::stateful_set(&document.decode()?, existing, created),
+            Workload::ReplicaSet => expand::replica_set(&document.decode()?, existing, created),
+            Workload::Deployment => expand::deployment(&document.decode()?, existing, created),
+            Workload::Job => expand::job(&document.decode()?, existing, created),
+            Workload::DaemonSet => {
+                let accepted =
+                    "Deployment, Job, Pod, ReplicaSet, StatefulSet; its pods are left out";
+                return Err(Box::new(document.complaint(
+                    Severity::Warning,
+                    "kind",
+                    "DaemonSet",
+                    accepted,
+                )));
+            }
+        };
+        let pods = pods.map_err(|problem| refusal(document, &problem))?;
+        // A deployment's pods belong to a replica set, which has the deployment's annotations.
+        if let Some(owner) = pods.first().and_then(|pod| pod.metadata.controller()) {
+            self.owners.take(&owner.kind, &owner.name, &metadata);
+        }
+        for pod in &pods {
+            self.existing.add(pod);
+        }
+        manifest.add(pods, document);
+        Ok(())
+    }
+
+    /// Takes a pod of a manifest in. One that is there already is only changed.
+    fn manifest_pod(
+        &mut self,
+        pod: api::Pod,
+        document: &Document<'_>,
+    ) -> Result<(), Box<Complaint>> {
+        let Some(manifest) = &mut self.manifest else {
+            return Ok(());
+        };
+        let metadata = &pod.metadata;
+        let pod = if self
+            .existing
+            .contains(metadata.namespace_or_default(), &metadata.name)
+        {
+            Some(pod)
+        } else {
+            let created = api::Timestamp(manifest.next());
+            let made = expand::pod(&pod, &self.existing, created);
+            made.map_err(|problem| refusal(document, &problem))?
+        };
+        if let Some(pod) = pod {
+            self.existing.add(&pod);
+            manifest.add([pod], document);
         }
         Ok(())
     }
@@ -320,7 +387,6 @@ impl<'p> Builder<'p> {
         }
         let times = [Some(spec.created), spec.started];
         self.latest = times.into_iter().flatten().fold(self.latest, Nanos::max);
-        self.owners.count(pod);
         let member = Member {
             spec,
             link,
@@ -335,6 +401,14 @@ impl<'p> Builder<'p> {
             .map(|problem| Complaint::from_problem(source, object, problem));
         self.complaints.extend(complaints);
     }
+}
+
+fn refusal(document: &Document<'_>, problem: &Problem) -> Box<Complaint> {
+    Box::new(Complaint::from_problem(
+        &document.source,
+        &document.object(),
+        problem,
+    ))
 }
 
 impl Sink for Builder<'_> {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::api::{ObjectMeta, or_default};
-use crate::load::{Complaint, Document, Severity, Source};
+use crate::load::{Complaint, Document, Source};
 use crate::member::uid;
 use crate::problem::problem;
 
@@ -61,11 +61,6 @@ impl<S: DeserializeOwned + Default> Store<S> {
         namespaced: bool,
         arrival: Nanos,
     ) -> Result<(), Box<Complaint>> {
-        if document.name.is_empty() {
-            let complaint =
-                document.complaint(Severity::Refused, "metadata.name", "missing", "a name");
-            return Err(Box::new(complaint));
-        }
         let namespace = match document.namespace.as_str() {
             _ if !namespaced => String::new(),
             "" => "default".to_owned(),

@@ -99,11 +99,8 @@ pub(crate) fn tree(group: &Group) -> String {
             format!("{}[{min}{}]", group.name, children.join(", "))
         }
     };
-    for level in &group.topology.required {
-        shown += &format!("@{level}");
-    }
-    for level in &group.topology.preferred {
-        shown += &format!("~{level}");
-    }
+    let rule = &group.topology;
+    let required = rule.required.iter().map(|level| format!("@{level}"));
+    shown.extend(required.chain(rule.preferred.iter().map(|level| format!("~{level}"))));
     shown
 }

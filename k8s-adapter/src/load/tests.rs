@@ -372,3 +372,9 @@ fn a_directory_is_read_in_order_and_a_bad_file_costs_only_itself() {
     assert_eq!(done, total);
     assert!(seen.progress.is_sorted());
 }
+
+#[test]
+fn words_that_old_yaml_takes_for_booleans_are_words() {
+    let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: off}\nspec: {words: {no: y}}\n";
+    assert_eq!(read(text).objects, ["Pod off 0 1"]);
+}

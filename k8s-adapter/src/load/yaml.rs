@@ -51,6 +51,8 @@ fn options(written: usize) -> Options {
         alias_limits: serde_saphyr::alias_limits! {
             max_total_replayed_events: MAX_UNFOLDED,
         },
+        // A name such as `n` or `off` is a name. kubectl quotes it, other tools do not.
+        strict_booleans: true,
         with_snippet: false,
     }
 }

@@ -132,6 +132,7 @@ fn what_the_api_forbids_makes_the_group_wait_with_the_field() {
 fn a_tree_of_composites_is_one_gang_with_the_pod_groups_as_roles() {
     let under = |parent: &str, spec: &str| format!("parentCompositePodGroupName: {parent}, {spec}");
     let both = "schedulingPolicy: {gang: {minGroupCount: 2}}";
+    let one = "schedulingPolicy: {gang: {minGroupCount: 1}}";
     let rack = "schedulingConstraints: {topology: [{key: rack}]}";
     let world = world(
         &[
@@ -145,7 +146,7 @@ fn a_tree_of_composites_is_one_gang_with_the_pod_groups_as_roles() {
             composite("inner", &under("job", both)),
             composite(
                 "job",
-                &format!("{BASIC}, priority: 9, disruptionMode: {{all: {{}}}}"),
+                &format!("{one}, priority: 9, disruptionMode: {{all: {{}}}}"),
             ),
             pod("l-0", "leader"),
         ]
@@ -154,7 +155,7 @@ fn a_tree_of_composites_is_one_gang_with_the_pod_groups_as_roles() {
     assert_eq!(
         world.trees(),
         [
-            "native-composite/job: composite/job[0 of composite/inner[2 of leader>=1, \
+            "native-composite/job: composite/job[1 of composite/inner[2 of leader>=1, \
          workers>=3@rack], watch>=0]"
         ]
     );
@@ -167,6 +168,11 @@ fn a_tree_of_composites_is_one_gang_with_the_pod_groups_as_roles() {
     );
     assert_eq!(world.gang("job").priority, 9);
     assert_eq!(world.gang("job").disruption, Disruption::All);
+    let basic = [composite("c", BASIC), group("g", &under("c", GANG))].concat();
+    assert_eq!(
+        super::super::testing::world(&basic).trees(),
+        ["native-composite/c: composite/c[0 of g>=3]"]
+    );
 }
 
 #[test]

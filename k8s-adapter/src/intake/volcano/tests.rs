@@ -331,7 +331,7 @@ fn pods_without_a_group_get_the_one_of_their_owner() {
         ["s-0: volcano/podgroup-u-1 ", "s-1: volcano/podgroup-u-1 "]
     );
     let near = owned("s-0", "volcano.sh/network-topology-highest-tier: '1'");
-    let near = world(&[&racks(), &near].concat());
+    let near = world(&[racks(), near].concat());
     assert_eq!(
         near.trees(),
         ["volcano/podgroup-u-1: podgroup-u-1>=1@gangline.io/hypernode-tier-1"]
