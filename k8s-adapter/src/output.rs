@@ -268,6 +268,15 @@ impl<'a> Nodes<'a> {
     }
 }
 
+/// What was decided. A gang whose minimum runs is placed, whatever was last decided about members
+/// that it has beyond that.
+pub fn verdict(gang: &GangView<'_>) -> Verdict {
+    match gang.phase {
+        Phase::Planned | Phase::Binding | Phase::Running => Verdict::Placed,
+        _ => gang.verdict,
+    }
+}
+
 /// Whether the member has a place now, bound or planned.
 fn has_place(member: &MemberView<'_>) -> bool {
     member.node.is_some() && matches!(member.state, MemberState::Planned | MemberState::Bound)
@@ -305,7 +314,7 @@ impl GangReport {
             source: gang.source.to_owned(),
             single: gang.single,
             state: gang.phase,
-            verdict: gang.verdict,
+            verdict: verdict(gang),
             priority: gang.priority,
             queue: gang.queue.to_owned(),
             min: gang.min,
@@ -329,12 +338,14 @@ impl GangReport {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// The one word for where it stands: its phase while it has a place, otherwise the verdict.
+    /// The one word for where it stands: `placed` while some of its places are only planned, its
+    /// phase once it is bound, otherwise the verdict.
     pub fn word(&self) -> &'static str {
-        match (self.verdict, self.state) {
-            (Verdict::Placed, Phase::Planned | Phase::Queued) => "placed",
-            (Verdict::Placed, phase) => phase_word(phase),
-            (verdict, _) => verdict_word(verdict),
+        let planned = |member: &MemberReport| member.state == MemberState::Planned;
+        match self.verdict {
+            Verdict::Placed if self.members.iter().any(planned) => "placed",
+            Verdict::Placed => phase_word(self.state),
+            verdict => verdict_word(verdict),
         }
     }
 }
@@ -375,7 +386,7 @@ impl Report {
 pub fn explain(scheduler: &Scheduler, gang: &GangView<'_>) -> Option<Explanation> {
     let waits =
         |member: &MemberView<'_>| matches!(member.state, MemberState::Waiting | MemberState::Gated);
-    let pending = gang.verdict != Verdict::Placed || gang.members.iter().any(waits);
+    let pending = verdict(gang) != Verdict::Placed || gang.members.iter().any(waits);
     pending.then(|| scheduler.why(gang.id)).flatten()
 }
 

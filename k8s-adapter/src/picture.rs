@@ -69,7 +69,8 @@ fn headline(nodes: usize, gangs: &[GangReport]) -> String {
     let placed = gangs.iter().filter(|gang| gang.is_placed()).count();
     let noun = if nodes == 1 { "node" } else { "nodes" };
     let waits = gangs.len() - placed;
-    format!("{nodes} {noun}: {placed} placed, {waits} waiting")
+    let wait = if waits == 1 { "waits" } else { "wait" };
+    format!("{nodes} {noun}: {placed} gangs and pods have their places, {waits} {wait}")
 }
 
 /// What the drawing functions share.

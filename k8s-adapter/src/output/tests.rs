@@ -155,7 +155,7 @@ Waiting
   default/service-b  infeasible: needs 4 GPUs, 1 free
     admitted if 3 more GPUs appear or default/service-a ends
 
-1 placed, 1 waits. 5 GPUs: 4 held, 1 free.
+0 run, 1 placed, 1 waits. 5 GPUs: 4 held, 1 free.
 "
     );
 }

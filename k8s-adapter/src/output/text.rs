@@ -88,7 +88,13 @@ pub fn plan(report: &Report, all: bool) -> String {
         for column in rows.column_iter_mut().take(4) {
             column.set_constraint(ColumnConstraint::ContentWidth);
         }
-        for gang in report.gangs.iter().filter(shown) {
+        // Those that run already have no order of their own: by name. The others are in queue order.
+        let mut gangs: Vec<&GangReport> = report.gangs.iter().filter(shown).collect();
+        gangs.sort_by_key(|gang| {
+            let runs = runs_already(gang);
+            (!runs, runs.then(|| (&gang.namespace, natural_parts(&gang.name))))
+        });
+        for gang in gangs {
             rows.add_row([
                 Cell::new(gang.full_name()),
                 Cell::new(gang.word()).fg(verdict_color(gang.verdict).0),
@@ -156,10 +162,13 @@ pub fn admitted_if(gang: &GangReport) -> Option<String> {
 
 /// One sentence on gangs, one on each kind of card.
 fn summary(report: &Report) -> String {
-    let placed = report.gangs.iter().filter(|gang| gang.is_placed()).count();
-    let waits = report.gangs.len() - placed;
-    let wait = if waits == 1 { "waits" } else { "wait" };
-    let mut text = format!("{placed} placed, {waits} {wait}.");
+    let placed = report.gangs.iter().filter(|gang| gang.is_placed());
+    let new = placed.clone().filter(|gang| gang.word() == "placed").count();
+    let run = placed.count() - new;
+    let waits = report.gangs.len() - new - run;
+    let plural = |count, one, many| if count == 1 { one } else { many };
+    let (runs, wait) = (plural(run, "runs", "run"), plural(waits, "waits", "wait"));
+    let mut text = format!("{run} {runs}, {new} placed, {waits} {wait}.");
     for (kind, totals) in &report.cards {
         let CardTotals {
             total,

@@ -33,20 +33,16 @@ pub(super) enum Content<'a> {
     },
 }
 
-/// Width over height that a box of boxes should have.
+/// Width over height that the cluster as a whole should have; the legend is beside it.
+const WHOLE: f32 = 1.1;
+/// The same for a box of boxes.
 const WIDE: f32 = 1.6;
 /// The same for a box of nodes inside another box: tall, as a rack is.
 const TALL: f32 = 0.7;
 
 /// Arranges all nodes.
 pub(super) fn arrange<'a>(levels: &[String], nodes: &'a [NodeView<'a>], scale: &Scale) -> Area<'a> {
-    // Levels that no node has would only add empty frames.
-    let known = |level: &usize| {
-        nodes
-            .iter()
-            .any(|node| node.path.get(*level).is_some_and(Option::is_some))
-    };
-    let levels: Vec<usize> = (0..levels.len()).filter(known).collect();
+    let levels: Vec<usize> = (0..levels.len()).collect();
     domain(None, &levels, nodes, scale)
 }
 
@@ -57,29 +53,23 @@ fn domain<'a>(
     nodes: &'a [NodeView<'a>],
     scale: &Scale,
 ) -> Area<'a> {
+    let name = |node: &NodeView<'a>, level: usize| node.path.get(level).copied().flatten();
+    // Levels that none of these nodes has would only add empty frames.
+    let known = |level: &&usize| nodes.iter().any(|node| name(node, **level).is_some());
+    let levels: Vec<usize> = levels.iter().filter(known).copied().collect();
+    let whole = domain.is_none();
     let Some((&level, finer)) = levels.split_first() else {
-        let ratio = if domain.is_some() { TALL } else { WIDE };
-        return boxed(
-            domain,
-            node_areas(nodes, scale),
-            ratio,
-            scale.node_gap,
-            scale,
-        );
+        let ratio = if whole { WHOLE } else { TALL };
+        return boxed(domain, node_areas(nodes, scale), ratio, scale.node_gap, scale);
     };
-    let name = |node: &NodeView<'a>| node.path.get(level).copied().flatten();
     let areas = nodes
-        .chunk_by(|a, b| name(a) == name(b))
+        .chunk_by(|a, b| name(a, level) == name(b, level))
         .map(|nodes| {
-            self::domain(
-                Some((level, nodes.first().and_then(name))),
-                finer,
-                nodes,
-                scale,
-            )
+            let name = nodes.first().and_then(|node| name(node, level));
+            self::domain(Some((level, name)), finer, nodes, scale)
         })
         .collect();
-    boxed(domain, areas, WIDE, scale.pad, scale)
+    boxed(domain, areas, if whole { WHOLE } else { WIDE }, scale.pad, scale)
 }
 
 /// One area a node, all as large as the largest.

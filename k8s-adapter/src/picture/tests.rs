@@ -76,7 +76,7 @@ fn cluster(blocks: usize, racks: usize, size: usize, gangs: usize) -> String {
 fn a_small_picture_names_nodes_and_letters_cards() {
     let svg = cluster(1, 2, 4, 3);
     for expected in [
-        "8 nodes: 3 placed, 1 waiting",
+        "8 nodes: 3 gangs and pods have their places, 1 waits",
         "block b1",
         "rack r2",
         ">n8</text>",

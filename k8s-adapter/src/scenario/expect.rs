@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::build::level_label;
 use super::outside::full_name;
 use super::value::{Count, Names, When, word_or_fields};
-use crate::output::{card_totals, explain, phase_word, text::member_word, verdict_word};
+use crate::output::{card_totals, explain, phase_word, text::member_word, verdict, verdict_word};
 use crate::quantity::Quantity;
 
 /// What must hold at a moment, or at each decided moment of a range.
@@ -207,8 +207,8 @@ impl Expect {
                 .0
                 .push(format!("expected gone, is {}", phase_word(gang.phase)));
         }
-        let verdict = self.verdict.map(verdict_word);
-        differences.equal("verdict", verdict, verdict_word(gang.verdict));
+        let expected = self.verdict.map(verdict_word);
+        differences.equal("verdict", expected, verdict_word(verdict(&gang)));
         differences.equal("state", self.state.as_deref(), phase_word(gang.phase));
         for (role, count) in &self.roles {
             let of_role = |member: &&MemberView<'_>| member.role == role && is_placed(member);
@@ -429,7 +429,7 @@ impl Expect {
         if let Some(count) = &self.pending_gangs {
             let gangs = seen.scheduler.gangs().into_iter();
             let waits = gangs.filter_map(|id| seen.scheduler.gang(id));
-            let waits = waits.filter(|gang| gang.verdict != Verdict::Placed).count();
+            let waits = waits.filter(|gang| verdict(gang) != Verdict::Placed).count();
             differences.count("pending gangs", Some(count), waits as i64);
         }
         differences
