@@ -43,6 +43,12 @@ pub fn step(life: Life, rules: &Rules, census: Census, event: Event) -> (Life, C
             }
         }
     }
+    // Only the outcome counts: a step may pass through the queue.
+    match (life.in_queue, machine.life.in_queue) {
+        (false, true) => machine.commands.add(Command::Enqueue),
+        (true, false) => machine.commands.add(Command::Dequeue),
+        _ => {}
+    }
     (machine.life, machine.commands)
 }
 
@@ -225,7 +231,7 @@ impl Machine<'_> {
             Phase::Planned | Phase::Binding | Phase::Degraded => self.life.schedule_left,
             _ => None,
         };
-        self.set_queue(match phase {
+        self.life.in_queue = match phase {
             Phase::Queued => true,
             // One plan at a time: the next search waits for the binds in flight.
             Phase::Degraded => {
@@ -236,16 +242,7 @@ impl Machine<'_> {
                     && (self.rules.on_loss != LossMode::WaitingOnly || self.census.is_ready_anew)
             }
             _ => false,
-        });
-    }
-
-    fn set_queue(&mut self, wanted: bool) {
-        match (self.life.in_queue, wanted) {
-            (false, true) => self.commands.add(Command::Enqueue),
-            (true, false) => self.commands.add(Command::Dequeue),
-            _ => {}
-        }
-        self.life.in_queue = wanted;
+        };
     }
 }
 
