@@ -10,6 +10,7 @@ use gangline::gang::{LossMode, TimeoutPolicy};
 use gangline::units::Nanos;
 
 mod model;
+mod promises;
 
 use model::{Counted, Model, Ranks, Seen, Shape, Step, all_rules, shapes};
 

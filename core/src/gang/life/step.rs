@@ -37,10 +37,11 @@ pub fn step(life: Life, rules: &Rules, census: Census, event: Event) -> (Life, C
             }
         }
         Event::BindStarted => {
-            machine.settle();
+            // First of all: from here on the holds are in flight, whatever the facts say.
             if machine.life.phase == Phase::Planned {
-                machine.enter(Phase::Binding);
+                machine.life.phase = Phase::Binding;
             }
+            machine.settle();
         }
     }
     // Only the outcome counts: a step may pass through the queue.
@@ -92,22 +93,17 @@ impl Machine<'_> {
 
     /// Goes to the phase that the facts ask for.
     fn settle(&mut self) {
-        let before = self.life.phase;
-        // A plan that was not handed out is of no use once the group stands or falls without it;
-        // phases that hold nothing have nothing to hold.
-        let keeps_holds = match before {
-            Phase::Planned => self.census.is_covered && !self.census.is_satisfied,
-            Phase::Gathering | Phase::Queued => false,
-            _ => !self.census.is_finished,
-        };
-        if !keeps_holds {
+        let is_planned = self.life.phase == Phase::Planned;
+        let keeps_plan = is_planned && self.census.is_covered && !self.census.is_satisfied;
+        if is_planned && !keeps_plan {
+            // Nothing of it was handed out, and the group stands or falls without it.
             self.release_holds();
         }
         if self.census.is_finished {
             self.end(End::Completed);
         } else if self.census.is_satisfied || self.is_free_of_minimum() {
             self.enter(Phase::Running);
-        } else if before == Phase::Planned && keeps_holds {
+        } else if keeps_plan {
             self.enter(Phase::Planned);
         } else {
             self.enter(self.phase_below_minimum());
