@@ -4,14 +4,14 @@
 //! role name, in any order of arrival). [`GangSpec::check`] says whether a tree makes sense; the
 //! engine refuses or parks what does not. Nothing here holds capacity or knows a node.
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{string::String, sync::Arc, vec::Vec};
 
-use crate::bits::CardSet;
 pub use crate::gang::policy::{Disruption, LossMode, TimeoutPolicy};
-use crate::request::Template;
-use crate::units::{Nanos, Uid};
+use crate::{
+    bits::CardSet,
+    request::Template,
+    units::{Nanos, Uid},
+};
 
 /// How pods name their group. Two systems may use the same name, so the source is part of the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,0 +1,452 @@
+//! The one place where a pod's request is added up.
+//!
+//! Data enters as a decoded pod and leaves as whole amounts in the core's units, cards apart. The
+//! numbers are those of kube-scheduler 1.37 (`PodRequests` in `k8s.io/component-helpers`, with
+//! resources from the status): containers run side by side, init containers one after the other
+//! before them, sidecars (restartable init containers) from their place on to the end; amounts for
+//! the pod as a whole replace the sum; overhead is added; while a resize in place is under way the
+//! largest of what is wanted, promised and used counts. Also applied is what the API server fills in
+//! when a pod is created, so that a manifest counts as the pod that it would become.
+//!
+//! Sums are made in exact thousandths and rounded up once, at the end. Nothing here looks at nodes.
+
+use std::collections::BTreeMap;
+
+use gangline::request::{CPU, CardRequest, PODS};
+
+use crate::api;
+use crate::api::{Container, ContainerStatus, ResourceList, ResourceRequirements};
+use crate::cards::card_kind;
+use crate::problem::Problems;
+use crate::quantity::{Quantity, milli_to_units};
+
+mod amounts;
+
+use amounts::Amounts;
+
+/// What a pod asks for, added up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Amounts by resource name, cards excluded, in the core's units.
+    pub resources: BTreeMap<String, i64>,
+    /// Whole cards, if any.
+    pub cards: Option<CardRequest>,
+}
+
+/// Adds up what a pod asks for. An amount that cannot be counted is noted and left out.
+pub fn request(pod: &api::Pod, problems: &mut Problems) -> Request {
+    check_containers(pod, problems);
+    let spec = &pod.spec;
+    let wanted = sum(pod, problems, |container, _| {
+        Source::Requirements(&container.resources)
+    });
+    let pod_level = pod_level_requests(spec, &wanted, problems);
+    let mut total = wanted;
+    if has_status_amounts(pod) {
+        total = with_status(pod, total, problems);
+    }
+    apply_pod_level(pod, pod_level, &mut total, problems);
+    total.add_list(&spec.overhead, "spec.overhead", problems);
+    split(&total, problems)
+}
+
+/// Where a container's amounts are read from.
+enum Source<'a> {
+    /// The wanted requests, or limits where there is no request.
+    Requirements(&'a ResourceRequirements),
+    /// A list from the status.
+    List(&'a ResourceList),
+    /// Nothing is known of it.
+    Nothing,
+}
+
+/// The sum over containers, init containers and sidecars, with each container's amounts taken from
+/// where `source` says.
+fn sum<'a>(
+    pod: &'a api::Pod,
+    problems: &mut Problems,
+    source: impl Fn(&'a Container, Option<&'a ContainerStatus>) -> Source<'a>,
+) -> Amounts<'a> {
+    let read = |container: &'a Container, path: &dyn Fn() -> String, problems: &mut Problems| {
+        let mut amounts = Amounts::default();
+        match source(container, status_of(pod, &container.name)) {
+            Source::Requirements(requirements) => {
+                amounts.add_requirements(requirements, path, problems);
+            }
+            Source::List(list) => amounts.add_list(list, "status", problems),
+            Source::Nothing => {}
+        }
+        amounts
+    };
+
+    let mut total = Amounts::default();
+    for (index, container) in pod.spec.containers.iter().enumerate() {
+        let path = || format!("spec.containers[{index}].resources");
+        total.add(&read(container, &path, problems));
+    }
+    let mut sidecars = Amounts::default();
+    let mut start = Amounts::default();
+    for (index, container) in pod.spec.init_containers.iter().enumerate() {
+        let path = || format!("spec.initContainers[{index}].resources");
+        let mut amounts = read(container, &path, problems);
+        if is_sidecar(container) {
+            total.add(&amounts);
+            sidecars.add(&amounts);
+            start.raise_to(&sidecars);
+        } else {
+            amounts.add(&sidecars);
+            start.raise_to(&amounts);
+        }
+    }
+    total.raise_to(&start);
+    total
+}
+
+/// Whether an init container keeps running beside the containers.
+pub(crate) fn is_sidecar(container: &Container) -> bool {
+    &*container.restart_policy == "Always"
+}
+
+/// What is wanted, raised to what is promised and used while a resize is under way. A resize that
+/// the node can never grant does not count.
+fn with_status<'a>(pod: &'a api::Pod, wanted: Amounts<'a>, problems: &mut Problems) -> Amounts<'a> {
+    let refused = is_resize_infeasible(pod);
+    let otherwise = |container: &'a Container| match refused {
+        true => Source::Nothing,
+        false => Source::Requirements(&container.resources),
+    };
+    let promised_of = |status: Option<&'a ContainerStatus>| {
+        status.and_then(|status| status.allocated_resources.as_ref())
+    };
+    // An empty list of requests reads like an absent one: it would only ever raise to nothing.
+    let used_of = |status: Option<&'a ContainerStatus>| {
+        let requirements = status.and_then(|status| status.resources.as_ref())?;
+        (!requirements.requests.is_empty()).then_some(&requirements.requests)
+    };
+
+    let (promised, used) = match (&pod.status.allocated_resources, &pod.status.resources) {
+        (Some(allocated), Some(running)) if !running.requests.is_empty() => {
+            let mut promised = Amounts::default();
+            promised.add_list(allocated, "status.allocatedResources", problems);
+            let mut used = Amounts::default();
+            used.add_list(&running.requests, "status.resources.requests", problems);
+            (promised, used)
+        }
+        _ => (
+            sum(pod, problems, |container, status| {
+                promised_of(status).map_or_else(|| otherwise(container), Source::List)
+            }),
+            sum(pod, problems, |container, status| {
+                used_of(status)
+                    .or(promised_of(status))
+                    .map_or_else(|| otherwise(container), Source::List)
+            }),
+        ),
+    };
+    let mut total = if refused { Amounts::default() } else { wanted };
+    total.raise_to(&promised);
+    total.raise_to(&used);
+    total
+}
+
+fn has_status_amounts(pod: &api::Pod) -> bool {
+    let status = &pod.status;
+    let in_container = |status: &ContainerStatus| {
+        status.allocated_resources.is_some() || status.resources.is_some()
+    };
+    status.allocated_resources.is_some()
+        || status.container_statuses.iter().any(in_container)
+        || status.init_container_statuses.iter().any(in_container)
+        || is_resize_infeasible(pod)
+}
+
+fn is_resize_infeasible(pod: &api::Pod) -> bool {
+    let pending = pod
+        .status
+        .conditions
+        .iter()
+        .find(|condition| &*condition.kind == "PodResizePending");
+    pending.is_some_and(|condition| &*condition.reason == "Infeasible")
+}
+
+fn status_of<'a>(pod: &'a api::Pod, container: &str) -> Option<&'a ContainerStatus> {
+    let all = pod
+        .status
+        .container_statuses
+        .iter()
+        .chain(&pod.status.init_container_statuses);
+    all.into_iter().find(|status| &*status.name == container)
+}
+
+/// The amounts stated for the pod as a whole, with the API server's default: where only a limit is
+/// stated and no container asks, the limit. `None` when nothing is stated.
+fn pod_level_requests<'a>(
+    spec: &'a api::PodSpec,
+    wanted: &Amounts<'a>,
+    problems: &mut Problems,
+) -> Option<Amounts<'a>> {
+    let stated = spec.resources.as_ref()?;
+    let mut requests = Amounts::default();
+    for (name, quantity) in stated.requests.iter() {
+        let field = || format!("spec.resources.requests[{name}]");
+        if !is_pod_level_resource(name) {
+            problems.note(
+                "UnsupportedResource",
+                field(),
+                format_args!(
+                    "{name} cannot be requested for a pod as a whole; accepted: cpu, memory, \
+                     hugepages-*"
+                ),
+            );
+            continue;
+        }
+        let amount = requests.add_quantity(name, quantity, &field, problems);
+        if let Some(amount) = amount.filter(|amount| *amount < wanted.get(name)) {
+            problems.note(
+                "RequestBelowContainers",
+                field(),
+                format_args!(
+                    "{} is less than its containers ask for together ({}); accepted: at least that",
+                    shown(name, amount),
+                    shown(name, wanted.get(name)),
+                ),
+            );
+        }
+    }
+    for (name, quantity) in stated.limits.iter() {
+        let asked = stated.requests.contains_key(name) || wanted.get(name) > 0;
+        if is_pod_level_resource(name) && !asked {
+            let field = || format!("spec.resources.limits[{name}]");
+            requests.add_quantity(name, quantity, &field, problems);
+        }
+    }
+    (!requests.is_empty()).then_some(requests)
+}
+
+/// Replaces the containers' sum with the amounts stated for the pod as a whole.
+fn apply_pod_level<'a>(
+    pod: &'a api::Pod,
+    pod_level: Option<Amounts<'a>>,
+    total: &mut Amounts<'a>,
+    problems: &mut Problems,
+) {
+    let Some(mut requests) = pod_level else {
+        return;
+    };
+    if let Some(running) = &pod.status.resources {
+        if is_resize_infeasible(pod) {
+            requests = Amounts::default();
+        }
+        let mut status = Amounts::default();
+        status.add_list(&running.requests, "status.resources.requests", problems);
+        requests.raise_to(&status);
+        if let Some(allocated) = &pod.status.allocated_resources {
+            let mut status = Amounts::default();
+            status.add_list(allocated, "status.allocatedResources", problems);
+            requests.raise_to(&status);
+        }
+    }
+    for (name, amount) in requests
+        .iter()
+        .filter(|(name, _)| is_pod_level_resource(name))
+    {
+        total.set(name, amount);
+    }
+}
+
+fn is_pod_level_resource(name: &str) -> bool {
+    name == CPU || name == gangline::request::MEMORY || is_huge_pages(name)
+}
+
+fn is_huge_pages(name: &str) -> bool {
+    name.starts_with("hugepages-")
+}
+
+/// Extended resources have a vendor's domain before the slash; they come in whole pieces.
+fn is_extended(name: &str) -> bool {
+    name.contains('/') && !name.contains("kubernetes.io/")
+}
+
+/// What the API server refuses to store: shares of extended resources, requests that differ from a
+/// limit that cannot be exceeded, requests above their limit.
+fn check_containers(pod: &api::Pod, problems: &mut Problems) {
+    let lists = [
+        ("containers", &pod.spec.containers),
+        ("initContainers", &pod.spec.init_containers),
+    ];
+    for (list, containers) in lists {
+        for (index, container) in containers.iter().enumerate() {
+            let resources = &container.resources;
+            let path =
+                |part: &str, name: &str| format!("spec.{list}[{index}].resources.{part}[{name}]");
+            for (name, quantity) in resources.requests.iter() {
+                check_request(
+                    container,
+                    name,
+                    quantity,
+                    &|part| path(part, name),
+                    problems,
+                );
+            }
+            for (name, limit) in resources.limits.iter() {
+                let field = || path("limits", name);
+                check_whole(container, name, limit, &field, problems);
+            }
+        }
+    }
+}
+
+fn check_request(
+    container: &Container,
+    name: &str,
+    request: &Quantity,
+    path: &dyn Fn(&str) -> String,
+    problems: &mut Problems,
+) {
+    let who = &container.name;
+    if name == PODS {
+        problems.note(
+            "UnsupportedResource",
+            path("requests"),
+            format_args!("container {who} asks for pods; every pod takes one slot by itself"),
+        );
+    }
+    let limit = container.resources.limits.get(name);
+    let cannot_exceed = is_extended(name) || is_huge_pages(name);
+    let Some(limit) = limit else {
+        // Reported once: with a limit, the limit is checked.
+        check_whole(container, name, request, &|| path("requests"), problems);
+        if cannot_exceed {
+            problems.note(
+                "LimitMissing",
+                path("limits"),
+                format_args!(
+                    "container {who} requests {name}: {request} without a limit; accepted: a limit \
+                     of {request}"
+                ),
+            );
+        }
+        return;
+    };
+    // What is no number is noted where it is added up.
+    let (Ok(request_milli), Ok(limit_milli)) = (request.milli(), limit.milli()) else {
+        return;
+    };
+    if cannot_exceed && request_milli != limit_milli {
+        problems.note(
+            "RequestNotLimit",
+            path("requests"),
+            format_args!(
+                "container {who} requests {name}: {request} with a limit of {limit}; accepted: \
+                 request and limit equal"
+            ),
+        );
+    } else if request_milli > limit_milli {
+        problems.note(
+            "RequestAboveLimit",
+            path("requests"),
+            format_args!(
+                "container {who} requests {name}: {request} with a limit of {limit}; accepted: at \
+                 most the limit"
+            ),
+        );
+    }
+}
+
+fn check_whole(
+    container: &Container,
+    name: &str,
+    quantity: &Quantity,
+    field: &dyn Fn() -> String,
+    problems: &mut Problems,
+) {
+    if is_extended(name) && quantity.milli().is_ok_and(|milli| milli % 1000 != 0) {
+        problems.note(
+            "FractionOfDevice",
+            field(),
+            format_args!(
+                "container {} asks for {name}: {quantity}; accepted: a whole number",
+                container.name
+            ),
+        );
+    }
+}
+
+/// Whole amounts in the core's units, cards apart.
+fn split(total: &Amounts<'_>, problems: &mut Problems) -> Request {
+    let mut request = Request::default();
+    for (name, milli) in total.iter() {
+        if name == PODS || milli == 0 {
+            continue;
+        }
+        let Ok(amount) = i64::try_from(in_core_units(name, milli)) else {
+            problems.note(
+                "QuantityTooLarge",
+                "spec",
+                format_args!(
+                    "{name}: {} in all; accepted: at most {}",
+                    in_core_units(name, milli),
+                    i64::MAX
+                ),
+            );
+            continue;
+        };
+        if card_kind(name).is_none() {
+            request.resources.insert(name.into(), amount);
+            continue;
+        }
+        let Ok(count) = u32::try_from(amount) else {
+            problems.note(
+                "QuantityTooLarge",
+                "spec",
+                format_args!(
+                    "{name}: {amount} cards in all; accepted: at most {}",
+                    u32::MAX
+                ),
+            );
+            continue;
+        };
+        match &request.cards {
+            Some(cards) => {
+                problems.note(
+                    "MixedCards",
+                    "spec",
+                    format_args!(
+                        "asks for {} and {name}; accepted: one kind of cards in a pod",
+                        cards.kind
+                    ),
+                );
+                // Still counted, so that a pod that runs like this takes nobody's room by surprise.
+                request.resources.insert(name.into(), amount);
+            }
+            None => {
+                let kind = name.into();
+                request.cards = Some(CardRequest { kind, count });
+            }
+        }
+    }
+    request
+}
+
+/// Thousandths as the core counts the resource: processor time in thousandths, the rest in units.
+pub(crate) fn in_core_units(name: &str, milli: i128) -> i128 {
+    if name == CPU {
+        milli
+    } else {
+        milli_to_units(milli)
+    }
+}
+
+/// An amount as people write it.
+fn shown(name: &str, milli: i128) -> String {
+    if milli % 1000 == 0 {
+        return (milli / 1000).to_string();
+    }
+    if name == CPU {
+        return format!("{milli}m");
+    }
+    milli_to_units(milli).to_string()
+}
+
+#[cfg(test)]
+mod tests;
