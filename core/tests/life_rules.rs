@@ -164,6 +164,25 @@ fn a_bind_that_is_never_answered_gives_its_room_back() {
 }
 
 #[test]
+fn a_running_group_gets_the_full_deadline_for_each_new_plan() {
+    let mut gang = Gang::binding(2, RULES);
+    gang.confirm(2);
+    gang.waiting = 1;
+    gang.tell(Event::Changed);
+    gang.tell(Event::PlanFound);
+    assert_eq!(gang.life.deadline_left(), Some(MINUTE));
+    gang.pass(Nanos::from_secs(50));
+    gang.waiting = 1;
+    gang.tell(Event::Changed);
+    gang.tell(Event::PlanFound);
+    assert_eq!(gang.life.deadline_left(), Some(MINUTE));
+    // A bind that is not answered costs its room, never the members that run.
+    let commands = gang.pass(MINUTE);
+    assert!(commands.contains(Command::ReleaseHolds) && !commands.contains(Command::Unwind));
+    assert_eq!((gang.phase(), gang.bound), (Phase::Running, 2));
+}
+
+#[test]
 fn the_schedule_clock_starts_when_the_group_is_complete_and_stands_still_in_a_plan() {
     let mut gang = Gang::new(2, 1, RULES);
     assert_eq!(gang.phase(), Phase::Gathering);

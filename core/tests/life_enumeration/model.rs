@@ -244,7 +244,12 @@ impl Model<'_> {
         };
         let mut known = vec![false; self.counted.census.len() * 9 * 4 * 4 * 2 * 2];
         let mut open = Vec::new();
-        let mut reach = |next: World, open: &mut Vec<World>| {
+        let Shape { counts, minima, .. } = self.counted.shape;
+        let roles_are_alike = counts[0] == counts[1] && minima[0] == minima[1];
+        let mut reach = |mut next: World, open: &mut Vec<World>| {
+            if roles_are_alike {
+                next.roles.sort_unstable();
+            }
             let is_known = &mut known[next.index(self.counted.ranks)];
             if !*is_known {
                 *is_known = true;

@@ -197,7 +197,6 @@ impl Machine<'_> {
 
     fn miss_deadline(&mut self) {
         self.release_holds();
-        self.life.deadline_left = None;
         if self.life.phase == Phase::Running || self.census.is_satisfied {
             self.enter(Phase::Running);
         } else if self.census.has_bound {
