@@ -91,9 +91,8 @@ fn every_pair_of_state_and_event_is_defined() {
         minima: [1, 0],
         total: 2,
     };
-    let lives = enumerate(step, &[shape])
-        .unwrap_or_else(|broken| panic!("{broken}"))
-        .lives;
+    let seen = enumerate(step, &[shape]).unwrap_or_else(|broken| panic!("{broken}"));
+    let lives: Vec<Life> = seen.lives.into_iter().collect();
     let mut rules = all_rules();
     rules.extend(all_rules().into_iter().map(|rules| Rules {
         schedule_timeout: rules.schedule_timeout.map(|_| Nanos::ZERO),
