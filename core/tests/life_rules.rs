@@ -283,6 +283,24 @@ fn each_loss_mode_does_what_it_says() {
     assert_eq!(strict.phase(), Phase::Degraded);
     assert!(strict.pass(MINUTE).contains(Command::Unwind));
 
+    // The deadline counts from the loss, not from a plan that was open already.
+    let mut strict = Gang::binding(
+        2,
+        Rules {
+            on_loss: LossMode::Strict,
+            ..RULES
+        },
+    );
+    strict.confirm(2);
+    strict.waiting = 1;
+    strict.tell(Event::Changed);
+    strict.tell(Event::PlanFound);
+    strict.pass(Nanos::from_secs(50));
+    strict.held = 0;
+    strict.lose(1);
+    assert_eq!(strict.phase(), Phase::Degraded);
+    assert_eq!(strict.life.deadline_left(), Some(MINUTE));
+
     // Waiting only: what runs stays, what comes must be a whole start.
     let mut waiting = running(LossMode::WaitingOnly);
     assert_eq!(waiting.phase(), Phase::Running);

@@ -126,6 +126,10 @@ fn every_pair_of_state_and_event_is_defined() {
                         assert!(census.has_bound && !census.is_satisfied, "{context}");
                         assert!(matches!(event, Event::Elapsed(_)), "{context}");
                     }
+                    if commands.contains(Command::Hold) {
+                        let is_asked = life.in_queue() && event == Event::PlanFound;
+                        assert!(is_asked && !census.is_finished, "{context}");
+                    }
                     let put = commands.contains(Command::Enqueue);
                     let taken = commands.contains(Command::Dequeue);
                     assert!(!(put && taken), "{context}");

@@ -87,8 +87,10 @@ impl Model<'_> {
                 "running means the minimum is or was met, and members that wait are tried",
             ),
             Phase::Degraded => require(
-                in_part || census.has_held,
-                "degraded means that something is left",
+                (in_part || census.has_held)
+                    && life.in_queue()
+                        == (census.is_ready && census.has_waiting && !census.has_held),
+                "degraded means that something is left, and one plan at a time is made for the rest",
             ),
             Phase::Ended(_) => Ok(()),
         }

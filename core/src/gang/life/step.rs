@@ -144,7 +144,6 @@ impl Machine<'_> {
     fn hold(&mut self) {
         self.commands.add(Command::Hold);
         self.census.has_held = true;
-        self.census.is_covered = true;
         if self.life.phase == Phase::Running {
             self.life.deadline_left = None;
             self.enter(Phase::Running);
@@ -157,8 +156,6 @@ impl Machine<'_> {
         if self.census.has_held {
             self.commands.add(Command::ReleaseHolds);
             self.census.has_held = false;
-            self.census.is_covered = self.census.is_satisfied;
-            self.census.has_waiting = true;
         }
     }
 
@@ -201,7 +198,6 @@ impl Machine<'_> {
             self.enter(Phase::Running);
         } else if self.census.has_bound {
             self.commands.add(Command::Unwind);
-            self.census = Census::default();
             self.enter(Phase::Gathering);
         } else {
             self.enter(self.phase_below_minimum());
