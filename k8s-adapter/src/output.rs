@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use gangline::bits::CardSet;
 use gangline::engine::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView};
-use gangline::explain::{Counterfactual, DomainAttempt, Reason};
+use gangline::explain::{Counterfactual, DomainAttempt, Explainer, Reason};
 use gangline::gang::life::{End, Phase};
 use gangline::request::NODE_LEVEL;
 use gangline::{GangId, NodeIx, Scheduler, Verdict};
@@ -361,9 +361,11 @@ impl Report {
     ) -> Self {
         let views = scheduler.nodes();
         let nodes = Nodes::new(&scheduler.config().levels, &views);
+        let mut explainer = scheduler.explainer();
         let gang = |id| {
             let view = scheduler.gang(id)?;
-            let report = GangReport::new(&view, &nodes, explain(scheduler, &view));
+            let why = explain(&mut explainer, &view);
+            let report = GangReport::new(&view, &nodes, why);
             progress();
             Some(report)
         };
@@ -383,11 +385,11 @@ impl Report {
 }
 
 /// Why a gang waits, or why some of its members do; nothing when all have a place.
-pub fn explain(scheduler: &Scheduler, gang: &GangView<'_>) -> Option<Explanation> {
+pub fn explain(explainer: &mut Explainer, gang: &GangView<'_>) -> Option<Explanation> {
     let waits =
         |member: &MemberView<'_>| matches!(member.state, MemberState::Waiting | MemberState::Gated);
     let pending = verdict(gang) != Verdict::Placed || gang.members.iter().any(waits);
-    pending.then(|| scheduler.why(gang.id)).flatten()
+    pending.then(|| explainer.why(gang.id)).flatten()
 }
 
 /// A decision hash as it is written everywhere.

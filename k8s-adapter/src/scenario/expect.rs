@@ -341,7 +341,7 @@ impl Expect {
     }
 
     fn check_reason(&self, seen: &Seen<'_>, gang: &GangView<'_>, differences: &mut Differences) {
-        let explanation = explain(seen.scheduler, gang);
+        let explanation = explain(&mut seen.scheduler.explainer(), gang);
         let reason = explanation.as_ref().and_then(|why| why.reason.as_ref());
         if let Some(test) = &self.reason {
             test.check(reason, differences);
@@ -383,7 +383,7 @@ impl Expect {
         differences.equal("state", self.state.as_deref(), member_word(member.state));
         self.check_members(seen, &[member], &mut differences);
         if let Some(test) = &self.reason {
-            let why: Option<Explanation> = explain(seen.scheduler, &gang);
+            let why: Option<Explanation> = explain(&mut seen.scheduler.explainer(), &gang);
             let own = why
                 .iter()
                 .flat_map(|why| &why.members)

@@ -16,7 +16,7 @@ use super::event::Action;
 use super::expect::{Expect, Seen};
 use super::outside::Outside;
 use super::{Scenario, ScenarioError};
-use crate::output::{GangReport, Nodes, ReasonReport, explain, hash_text, text, verdict_word};
+use crate::output::{GangReport, Nodes, ReasonReport, hash_text, text, verdict_word};
 
 /// More rounds of decisions than this at one moment mean that the engine and the outside chase each
 /// other for ever.
@@ -335,15 +335,18 @@ impl Play {
         }
         let views = self.scheduler.nodes();
         let nodes = Nodes::new(&self.scheduler.config().levels, &views);
+        let mut explainer = None;
         for decision in &decisions {
             let Some(gang) = self.scheduler.gang(decision.gang) else {
                 continue;
             };
-            let why = match decision.verdict {
+            let reason = match decision.verdict {
                 Verdict::Placed => None,
-                _ => explain(&self.scheduler, &gang),
+                _ => explainer
+                    .get_or_insert_with(|| self.scheduler.explainer())
+                    .reason(decision.gang),
             };
-            let mut report = GangReport::new(&gang, &nodes, why);
+            let mut report = GangReport::new(&gang, &nodes, None);
             report
                 .members
                 .retain(|member| matches!(member.state, MemberState::Bound | MemberState::Planned));
@@ -354,7 +357,7 @@ impl Play {
                 gang: report.full_name(),
                 verdict: decision.verdict,
                 places: text::nodes_text(&report.members),
-                reason: report.reason,
+                reason: reason.map(Into::into),
             });
         }
         for (namespace, name) in releases {
