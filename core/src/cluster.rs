@@ -400,10 +400,6 @@ impl Cluster {
         &self.terms[term.0 as usize]
     }
 
-    pub(crate) fn term_count(&self) -> usize {
-        self.terms.len()
-    }
-
     /// Compiles a template, or finds it compiled. True: terms or the pod labels they ask about
     /// grew, so that every pod must be compiled again and counted in anew
     /// ([`Cluster::forget_counts`], [`Cluster::count_in`]) by whoever knows the pods.
@@ -870,6 +866,7 @@ impl Cluster {
         let described = |(name, labels): (&Symbol, &Arc<BTreeMap<String, String>>)| {
             (self.symbols.text(*name).into(), BTreeMap::clone(labels))
         };
+        #[allow(clippy::disallowed_methods, reason = "collected into an ordered map")]
         self.namespaces.iter().map(described).collect()
     }
 

@@ -18,12 +18,12 @@ use crate::{
 
 mod apply;
 mod check;
-mod cycle;
+pub(crate) mod cycle;
 pub mod event;
 mod look;
 mod reserve;
 mod snapshot;
-mod store;
+pub(crate) mod store;
 pub mod view;
 
 pub use crate::cluster::NodeIx;
@@ -130,13 +130,13 @@ pub(crate) struct Reservation {
 /// The engine. See the module's head.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    config: Config,
-    cluster: Cluster,
-    pods: Slab<Pod>,
-    gangs: Slab<Gang>,
+    pub(crate) config: Config,
+    pub(crate) cluster: Cluster,
+    pub(crate) pods: Slab<Pod>,
+    pub(crate) gangs: Slab<Gang>,
     pod_by_uid: Map<Uid, PodIx>,
     pod_by_name: HashTable<PodIx>,
-    gang_by_key: Map<GangKey, GangIx>,
+    pub(crate) gang_by_key: Map<GangKey, GangIx>,
     /// Charged pods by node.
     node_pods: Vec<Vec<PodIx>>,
     single_tree: Arc<Tree>,
@@ -148,14 +148,14 @@ pub struct Scheduler {
     clocks: Vec<GangIx>,
     /// Gangs whose running members must be released; told by the next `decide`.
     releases: Vec<GangIx>,
-    reservation: Option<Reservation>,
+    pub(crate) reservation: Option<Reservation>,
     /// The latest time told.
-    now: Nanos,
+    pub(crate) now: Nanos,
     /// Grows whenever a plan may have become possible that was not before.
     loosened: u64,
     /// Grows with every change of what is charged.
     changed: u64,
-    search: Search,
+    pub(crate) search: Search,
     decisions: Vec<Decision>,
     placements: Vec<Placement>,
     cycle: cycle::Scratch,
@@ -193,6 +193,10 @@ impl Scheduler {
             decision_hash: 0,
             remembered_cards: Vec::new(),
         }
+    }
+
+    pub(crate) fn cluster_mut(&mut self) -> &mut Cluster {
+        &mut self.cluster
     }
 
     /// How it decides.

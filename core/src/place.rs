@@ -146,6 +146,27 @@ impl Search {
         outcome
     }
 
+    /// Readies the scratch for counting with [`bound`] outside a search.
+    pub(crate) fn prepare_for_bounds(&mut self, request: &Request<'_>) {
+        self.reset(request);
+        self.relate.forget();
+    }
+
+    /// Counts as if a tree node's domain were this one.
+    pub(crate) fn fix_domain(&mut self, ix: u32, domain: u32) {
+        self.domain[ix as usize] = domain;
+    }
+
+    /// Whether every spread rule of a member would hold right after placing it on the node.
+    pub(crate) fn spread_allows(
+        &mut self,
+        cluster: &Cluster,
+        template: TemplateIx,
+        node: NodeIx,
+    ) -> bool {
+        relate::spread_allows(&mut self.relate, cluster, template, node)
+    }
+
     fn try_minimum(&mut self, cluster: &mut Cluster, request: &Request<'_>, mark: usize) -> bool {
         if self.greedy_minimum(cluster, request) && self.is_valid(cluster, request) {
             return true;

@@ -33,6 +33,7 @@ pub(crate) struct Class {
 }
 
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_field_names, reason = "the table and its indexes")]
 pub(crate) struct Classes {
     classes: Vec<Class>,
     by_state: HashTable<ClassIx>,

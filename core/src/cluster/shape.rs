@@ -26,6 +26,7 @@ pub(crate) struct Shape {
 }
 
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_field_names, reason = "the table and its index")]
 pub(crate) struct Shapes {
     shapes: Vec<Shape>,
     by_shape: Map<Shape, ShapeIx>,

@@ -132,7 +132,7 @@ impl Scheduler {
         charge.is_some_and(|charge| charge.purpose == Purpose::Held)
     }
 
-    pub(super) fn pods_on(&self, node: NodeIx) -> &[PodIx] {
+    pub(crate) fn pods_on(&self, node: NodeIx) -> &[PodIx] {
         self.node_pods.get(node.0 as usize).map_or(&[], |pods| pods)
     }
 
@@ -420,15 +420,14 @@ impl Scheduler {
 
     fn add_pod(&mut self, spec: PodSpec) {
         let template = self.compile(&spec.template);
-        let gang = match &spec.gang {
-            Some(key) => self.gang_slot(key),
-            None => {
-                let mut gang = self.blank_gang(None);
-                gang.uid = spec.uid;
-                gang.priority = spec.priority;
-                gang.created = spec.created;
-                GangId(self.gangs.insert(gang))
-            }
+        let gang = if let Some(key) = &spec.gang {
+            self.gang_slot(key)
+        } else {
+            let mut gang = self.blank_gang(None);
+            gang.uid = spec.uid;
+            gang.priority = spec.priority;
+            gang.created = spec.created;
+            GangId(self.gangs.insert(gang))
         };
         let uid = spec.uid;
         let hash = hash_name(&spec.namespace, &spec.name);

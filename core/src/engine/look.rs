@@ -38,7 +38,8 @@ impl Scheduler {
                     .iter()
                     .filter_map(|m| self.pods.get(m.0))
                     .map(super::Pod::state);
-                !done && !(gang.single() && states.all(ended))
+                let over = done || (gang.single() && states.all(ended));
+                !over
             })
             .map(|(ix, gang)| {
                 let waits = !matches!(gang.life.phase(), Phase::Running);
@@ -58,14 +59,12 @@ impl Scheduler {
     /// The gang (or the gang of one of the pod) with this namespace and name; a member's name finds
     /// its gang.
     pub fn find(&self, namespace: &str, name: &str) -> Option<GangId> {
-        let named = self
-            .gang_by_key
-            .iter()
-            .filter(|(key, _)| key.namespace == namespace && key.name == name);
+        let named = self.gangs.iter().filter_map(|(ix, gang)| {
+            let key = gang.key.as_deref()?;
+            (key.namespace == namespace && key.name == name).then_some((&key.source, GangId(ix)))
+        });
         // Two systems may have a group of that name: the first by source.
-        let gang = named
-            .min_by_key(|(key, _)| &key.source)
-            .map(|(_, &gang)| gang);
+        let gang = named.min().map(|(_, gang)| gang);
         gang.or_else(|| {
             let pod = self.pod_named(namespace, name)?;
             Some(self.pods.get(pod.0)?.gang)

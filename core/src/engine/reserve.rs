@@ -77,7 +77,7 @@ impl Scheduler {
         };
         let holder = self.gangs.get(reservation.holder.0);
         let waits = |gang: &&super::Gang| gang.in_queue && gang.life.phase() != Phase::Running;
-        if holder.filter(waits).is_none() {
+        if !holder.as_ref().is_some_and(waits) {
             self.reservation = None;
             self.loosened += 1;
         }

@@ -263,8 +263,4 @@ impl<T> Slab<T> {
     pub(crate) fn indexes(&self) -> impl Iterator<Item = u32> + use<T> {
         0..self.slots.len() as u32
     }
-
-    pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.vacant.len()
-    }
 }

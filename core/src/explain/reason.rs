@@ -65,8 +65,11 @@ pub struct Shortfall {
     pub resource: String,
     /// How much the members that must start need.
     pub needed: i64,
-    /// How much of it can be used where they may go.
+    /// How much of it they can use where they may go: pieces that are too small for a member do
+    /// not count.
     pub free: i64,
+    /// How much of it is free there in all.
+    pub scattered: i64,
 }
 
 /// How one domain fared.

@@ -327,12 +327,11 @@ impl Search {
                     self.domain[ix as usize] = domain;
                     return Some(frame.step + 1);
                 }
-                (Step::Members(batch), Choice::Node(node)) => {
+                (Step::Members(batch), Choice::Node(node))
                     if self.put(cluster, request, batch, node)
-                        && self.spread_can_hold(cluster, request, batch, node)
-                    {
-                        return Some(frame.step);
-                    }
+                        && self.spread_can_hold(cluster, request, batch, node) =>
+                {
+                    return Some(frame.step);
                 }
                 (Step::Members(_), Choice::Stop) => return Some(frame.step + 1),
                 (Step::Open(ix), Choice::Skip) => {

@@ -104,7 +104,7 @@ impl Search {
 
     /// Appends the domains of a key that could hold a sub-tree, smallest first: by how many of the
     /// sub-tree's members they hold, then free cards, then node order. Returns where they start.
-    pub(super) fn rank_domains(
+    fn rank_domains(
         &mut self,
         cluster: &mut Cluster,
         request: &Request<'_>,
