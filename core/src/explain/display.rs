@@ -125,11 +125,15 @@ impl Display for Shortfall {
         };
         write!(formatter, "needs {}, ", amount(self.needed))?;
         amount(self.free).number(formatter)?;
-        formatter.write_str(if self.resource == MEMBERS {
-            " fit"
-        } else {
-            " free"
-        })
+        if self.resource == MEMBERS {
+            return formatter.write_str(" fit");
+        }
+        if self.scattered > self.free {
+            formatter.write_str(" usable (")?;
+            amount(self.scattered).number(formatter)?;
+            return formatter.write_str(" free in pieces too small)");
+        }
+        formatter.write_str(" free")
     }
 }
 
@@ -389,6 +393,7 @@ mod tests {
             resource,
             needed,
             free,
+            scattered: free,
         }
     }
 
