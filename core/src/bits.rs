@@ -6,6 +6,14 @@
 
 use core::fmt;
 
+#[cfg(feature = "alloc")]
+mod node_set;
+#[cfg(all(feature = "bitvec", target_pointer_width = "64"))]
+mod view;
+
+#[cfg(feature = "alloc")]
+pub use node_set::{NodeIter, NodeSet};
+
 /// Cards of one node: card `i` is bit `i`. At most [`CardSet::CAPACITY`] cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

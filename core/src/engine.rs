@@ -3,26 +3,40 @@
 //! `apply` costs in proportion to the change; `decide` allocates nothing once warm; `plan` and `why`
 //! change nothing.
 
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{string::String, sync::Arc, vec::Vec};
 
-use crate::bits::CardSet;
-use crate::gang::ScoringRule;
-use crate::units::{Nanos, Uid};
+use hashbrown::HashTable;
 
+use crate::{
+    bits::CardSet,
+    cluster::Cluster,
+    gang::{GangKey, ScoringRule},
+    hash::Map,
+    place::{Search, tree::Tree},
+    units::{Nanos, Uid},
+};
+
+mod apply;
+mod check;
+pub(crate) mod cycle;
 pub mod event;
+mod look;
+mod reserve;
+mod snapshot;
+pub(crate) mod store;
 pub mod view;
 
+pub use crate::cluster::NodeIx;
+pub use check::{Inconsistency, LedgerLine};
 pub use event::{Event, Rejection};
+pub use snapshot::Snapshot;
+pub use store::Purpose;
+use store::{Gang, GangIx, Pod, PodIx, Slab};
 pub use view::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView, Plan};
 
 /// Index of a gang in its scheduler. Valid until the gang is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GangId(pub u32);
-
-/// Index of a node in its scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeIx(pub u32);
 
 /// How a scheduler decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,16 +116,87 @@ pub struct Placement {
     pub cards: CardSet,
 }
 
+/// Room held back for a gang that has waited long enough.
+#[derive(Clone, Debug)]
+pub(crate) struct Reservation {
+    /// Who it is for.
+    pub(crate) holder: GangId,
+    /// By node index: reserved.
+    pub(crate) nodes: Vec<bool>,
+    /// When the holder will fit, if every running member that is in the way told how long it runs.
+    pub(crate) starts: Option<Nanos>,
+}
+
 /// The engine. See the module's head.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    config: Config,
+    pub(crate) config: Config,
+    pub(crate) cluster: Cluster,
+    pub(crate) pods: Slab<Pod>,
+    pub(crate) gangs: Slab<Gang>,
+    pod_by_uid: Map<Uid, PodIx>,
+    pod_by_name: HashTable<PodIx>,
+    pub(crate) gang_by_key: Map<GangKey, GangIx>,
+    /// Charged pods by node.
+    node_pods: Vec<Vec<PodIx>>,
+    single_tree: Arc<Tree>,
+    /// Gangs to be tried, in queue order unless stale.
+    queue: Vec<GangIx>,
+    queue_stale: bool,
+    requeues: u64,
+    /// Gangs whose clock runs.
+    clocks: Vec<GangIx>,
+    /// Gangs whose running members must be released; told by the next `decide`.
+    releases: Vec<GangIx>,
+    pub(crate) reservation: Option<Reservation>,
+    /// The latest time told.
+    pub(crate) now: Nanos,
+    /// Grows whenever a plan may have become possible that was not before.
+    loosened: u64,
+    /// Grows with every change of what is charged.
+    changed: u64,
+    pub(crate) search: Search,
+    decisions: Vec<Decision>,
+    placements: Vec<Placement>,
+    cycle: cycle::Scratch,
+    decision_hash: u64,
+    /// Cards of held pods while their node is described anew.
+    remembered_cards: Vec<(PodIx, CardSet)>,
 }
 
 impl Scheduler {
     /// An engine that knows no node and no pod.
     pub fn new(config: Config) -> Self {
-        Self { config }
+        Self {
+            cluster: Cluster::new(config.levels.iter().map(String::as_str)),
+            config,
+            pods: Slab::default(),
+            gangs: Slab::default(),
+            pod_by_uid: Map::default(),
+            pod_by_name: HashTable::new(),
+            gang_by_key: Map::default(),
+            node_pods: Vec::new(),
+            single_tree: Arc::new(Tree::single()),
+            queue: Vec::new(),
+            queue_stale: false,
+            requeues: 0,
+            clocks: Vec::new(),
+            releases: Vec::new(),
+            reservation: None,
+            now: Nanos::ZERO,
+            loosened: 0,
+            changed: 0,
+            search: Search::default(),
+            decisions: Vec::new(),
+            placements: Vec::new(),
+            cycle: cycle::Scratch::default(),
+            decision_hash: 0,
+            remembered_cards: Vec::new(),
+        }
+    }
+
+    pub(crate) fn cluster_mut(&mut self) -> &mut Cluster {
+        &mut self.cluster
     }
 
     /// How it decides.
@@ -119,64 +204,21 @@ impl Scheduler {
         &self.config
     }
 
-    /// Takes note of something that happened. Cost proportional to the change.
-    pub fn apply(&mut self, event: Event) -> Result<(), Rejection> {
-        let _ = event;
-        Ok(())
-    }
-
-    /// Decides for every gang that is ready and whose reason to wait may have changed. `now` is on
-    /// the clock of the objects' `created` fields and never goes back: an earlier value counts as
-    /// the latest one seen. Returns what changed, in the order decided. Placed members hold their
-    /// room until a pod event confirms them, a failed bind is reported, or the pod is gone.
-    pub fn decide(&mut self, now: Nanos) -> &[Decision] {
-        let _ = now;
-        &[]
+    /// The latest time it was told.
+    pub fn now(&self) -> Nanos {
+        self.now
     }
 
     /// The places given by a decision of the latest [`decide`](Self::decide).
     pub fn placements(&self, decision: &Decision) -> &[Placement] {
-        let _ = decision;
-        &[]
-    }
-
-    /// Name of a node.
-    pub fn node_name(&self, node: NodeIx) -> &str {
-        let _ = node;
-        ""
-    }
-
-    /// All gangs that are not over, in queue order: running first, then who is next; gangs of one
-    /// included.
-    pub fn gangs(&self) -> Vec<GangId> {
-        Vec::new()
-    }
-
-    /// The gang (or the gang of one of the pod) with this namespace and name.
-    pub fn find(&self, namespace: &str, name: &str) -> Option<GangId> {
-        let _ = (namespace, name);
-        None
-    }
-
-    /// A gang as people want to see it; `None` when it is gone.
-    pub fn gang(&self, gang: GangId) -> Option<GangView<'_>> {
-        let _ = gang;
-        None
-    }
-
-    /// All nodes, ordered by topology path, then name.
-    pub fn nodes(&self) -> Vec<NodeView<'_>> {
-        Vec::new()
-    }
-
-    /// Why a gang and each of its members waits, and what would let it in. Changes nothing.
-    pub fn why(&self, gang: GangId) -> Option<Explanation> {
-        let _ = gang;
-        None
+        let start = decision.start as usize;
+        self.placements
+            .get(start..start + decision.len as usize)
+            .unwrap_or(&[])
     }
 
     /// Hash of every decision made so far: equal events give equal hashes everywhere.
     pub fn decision_hash(&self) -> u64 {
-        0
+        self.decision_hash
     }
 }

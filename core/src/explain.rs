@@ -1,5 +1,56 @@
 //! Why something waits, and what would let it in.
+//!
+//! [`reason`] holds the facts as types. An [`Explainer`] finds them: it works on its own copy of an
+//! engine, made once for any number of gangs, tries changes there (room freed, a node added, a level
+//! dropped) and takes them back. The engine itself is only read.
 
+mod counterfactual;
+mod diagnose;
 pub mod reason;
+mod what_if;
 
 pub use reason::{Cause, Counterfactual, DomainAttempt, NodeCount, Reason, Shortfall};
+
+use crate::engine::{Explanation, GangId, Scheduler};
+
+/// Explains gangs of the engine that it was made from, as that was at the time.
+#[derive(Clone, Debug)]
+pub struct Explainer {
+    engine: Scheduler,
+}
+
+impl Explainer {
+    pub(crate) fn new(engine: &Scheduler) -> Self {
+        let mut engine = engine.clone();
+        engine.cluster_mut().settle_order();
+        Self { engine }
+    }
+
+    /// The reason of a gang alone: cheap enough for every gang of a large cluster.
+    pub fn reason(&mut self, gang: GangId) -> Option<Reason> {
+        self.diagnose(gang)?.reason
+    }
+
+    /// The full story: reasons of the gang and of each member, domains, counterfactuals. Each
+    /// counterfactual has been verified by a search on the changed state.
+    pub fn why(&mut self, gang: GangId) -> Option<Explanation> {
+        let mut explanation = self.diagnose(gang)?;
+        if matches!(explanation.reason, Some(Reason::DoesNotFit { .. })) {
+            explanation.counterfactuals = self.counterfactuals(gang, &explanation);
+        }
+        Some(explanation)
+    }
+}
+
+impl Scheduler {
+    /// Something that explains this engine's gangs. Copies the engine: make it once, ask it often.
+    pub fn explainer(&self) -> Explainer {
+        Explainer::new(self)
+    }
+
+    /// Why a gang and each of its members waits, and what would let it in. Changes nothing. For
+    /// many gangs use one [`Scheduler::explainer`].
+    pub fn why(&self, gang: GangId) -> Option<Explanation> {
+        self.explainer().why(gang)
+    }
+}

@@ -31,12 +31,20 @@ pub mod bits;
 #[cfg(feature = "alloc")]
 pub mod cluster;
 #[cfg(feature = "alloc")]
+pub(crate) mod device;
+#[cfg(feature = "alloc")]
 pub mod engine;
 #[cfg(feature = "alloc")]
 pub mod explain;
 pub mod gang;
 #[cfg(feature = "alloc")]
+mod hash;
+#[cfg(feature = "alloc")]
+pub(crate) mod place;
+#[cfg(feature = "alloc")]
 pub mod request;
+#[cfg(feature = "alloc")]
+mod symbols;
 pub mod units;
 
 #[cfg(feature = "alloc")]

@@ -7,9 +7,7 @@
 //! Amounts are integers in the unit that Kubernetes counts a resource in: `cpu` in thousandths of a
 //! core, `memory` and `ephemeral-storage` in bytes, `hugepages-*` in bytes, everything else in pieces.
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use crate::units::Nanos;
 

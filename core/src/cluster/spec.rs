@@ -3,12 +3,9 @@
 //! Data enters as [`NodeSpec`], the whole node at once: an update replaces what was said before and
 //! keeps what runs there. [`NodeSpec::check`] refuses what cannot be counted.
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
-use crate::bits::CardSet;
-use crate::request::Taint;
+use crate::{bits::CardSet, request::Taint};
 
 /// A node: what it offers, how it is marked, and where it stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

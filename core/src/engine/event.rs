@@ -3,12 +3,13 @@
 //! Events carry whole objects keyed by identity, so that any legal order of arrival ends in the same
 //! state. A refused event ([`Rejection`]) changes nothing.
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
+use alloc::{collections::BTreeMap, string::String};
 
-use crate::cluster::NodeSpec;
-use crate::gang::{GangKey, GangSpec, PodSpec};
-use crate::units::Uid;
+use crate::{
+    cluster::NodeSpec,
+    gang::{GangKey, GangSpec, PodSpec},
+    units::Uid,
+};
 
 /// Something that happened outside.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,13 +1,14 @@
 //! What people and tools see of the engine's state: borrowed names, plain numbers.
 
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 
 use super::{GangId, NodeIx, Verdict};
-use crate::bits::CardSet;
-use crate::explain::{Counterfactual, DomainAttempt, Reason};
-use crate::gang::life::Phase;
-use crate::units::{Nanos, Uid};
+use crate::{
+    bits::CardSet,
+    explain::{Counterfactual, DomainAttempt, Reason},
+    gang::life::Phase,
+    units::{Nanos, Uid},
+};
 
 /// A gang, as people want to see it.
 #[derive(Clone, Debug, PartialEq, Eq)]

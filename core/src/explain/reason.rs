@@ -4,13 +4,10 @@
 //! people, [`Reason::code`] into a stable word for machines. A [`Counterfactual`] is one change that
 //! would admit the gang, verified by running the search on the changed state.
 
-use alloc::boxed::Box;
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 
-use crate::gang::Problem;
-use crate::units::Nanos;
+use crate::{gang::Problem, units::Nanos};
 
 /// Why a node cannot take a member. In the order in which they are tested: the first that fails is
 /// the one that is counted.
@@ -68,8 +65,11 @@ pub struct Shortfall {
     pub resource: String,
     /// How much the members that must start need.
     pub needed: i64,
-    /// How much of it can be used where they may go.
+    /// How much of it they can use where they may go: pieces that are too small for a member do
+    /// not count.
     pub free: i64,
+    /// How much of it is free there in all.
+    pub scattered: i64,
 }
 
 /// How one domain fared.

@@ -4,13 +4,15 @@
 //! role name, in any order of arrival). [`GangSpec::check`] says whether a tree makes sense; the
 //! engine refuses or parks what does not. Nothing here holds capacity or knows a node.
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::format;
+use alloc::{string::String, sync::Arc, vec::Vec};
 
-use crate::bits::CardSet;
-use crate::request::Template;
-use crate::units::{Nanos, Uid};
+pub use crate::gang::policy::{Disruption, LossMode, TimeoutPolicy};
+use crate::{
+    bits::CardSet,
+    request::Template,
+    units::{Nanos, Uid},
+};
 
 /// How pods name their group. Two systems may use the same name, so the source is part of the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +64,92 @@ pub struct GangSpec {
     /// Set by the adapter when the object cannot be honoured: the group waits with this reason.
     #[cfg_attr(feature = "serde", serde(default))]
     pub problem: Option<Problem>,
+}
+
+impl GangSpec {
+    /// Deepest tree that is accepted.
+    pub const DEEPEST: usize = 16;
+    /// Most sub-groups and roles that are accepted in one gang.
+    pub const MOST_GROUPS: usize = 4096;
+
+    /// Whether the tree makes sense: names are unique, minima can be met, depth is bounded.
+    /// Cost: n log n in the size of the tree.
+    pub fn check(&self) -> Result<(), Problem> {
+        let mut names = Vec::new();
+        check_group(&self.root, 1, &mut names)?;
+        if names.len() > Self::MOST_GROUPS {
+            return Err(problem(
+                "InvalidGroup",
+                "root",
+                format!("{} groups; at most 4096", names.len()),
+            ));
+        }
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => {
+                let message = format!("two groups are named {:?}; names must be unique", pair[0]);
+                Err(problem("InvalidGroup", "name", message))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn problem(code: &str, field: &str, message: String) -> Problem {
+    Problem {
+        code: code.into(),
+        field: field.into(),
+        message,
+    }
+}
+
+fn check_group<'a>(
+    group: &'a Group,
+    depth: usize,
+    names: &mut Vec<&'a str>,
+) -> Result<(), Problem> {
+    if depth > GangSpec::DEEPEST {
+        let message = format!("nested deeper than {} groups", GangSpec::DEEPEST);
+        return Err(problem("InvalidGroup", &group.name, message));
+    }
+    names.push(&group.name);
+    match &group.kind {
+        GroupKind::Role(role) if role.count > 0 && role.min > role.count => {
+            let message = format!(
+                "minimum {} is above the {} members wanted",
+                role.min, role.count
+            );
+            Err(problem("MinExceedsMembers", &group.name, message))
+        }
+        GroupKind::Role(_) => Ok(()),
+        GroupKind::Group { min, children } => {
+            for child in children {
+                check_group(child, depth + 1, names)?;
+            }
+            let bounded = match min {
+                Minimum::Children(least) => (*least as usize > children.len())
+                    .then(|| format!("{least} children needed of {}", children.len())),
+                Minimum::Members(least) => match wanted_members(group) {
+                    Some(wanted) if u64::from(*least) > wanted => Some(format!(
+                        "minimum {least} is above the {wanted} members wanted"
+                    )),
+                    _ => None,
+                },
+            };
+            match bounded {
+                Some(message) => Err(problem("MinExceedsMembers", &group.name, message)),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+/// Members that a sub-tree wants; `None` when a role takes any number.
+fn wanted_members(group: &Group) -> Option<u64> {
+    match &group.kind {
+        GroupKind::Role(role) => (role.count > 0).then_some(u64::from(role.count)),
+        GroupKind::Group { children, .. } => children.iter().map(wanted_members).sum(),
+    }
 }
 
 /// A node of the group tree.
@@ -137,46 +225,6 @@ pub struct TopologyRule {
     pub required: Option<String>,
     /// As few domains of this level as possible, but any number if need be.
     pub preferred: Option<String>,
-}
-
-/// What happens when a complete group has waited for its schedule timeout.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-pub enum TimeoutPolicy {
-    /// Go behind the others of the same priority and start the clock again.
-    #[default]
-    Requeue,
-    /// End as failed; its pods are the owner's to clean up.
-    Fail,
-    /// Let go of members that run below the minimum, then start over.
-    ReleasePartial,
-}
-
-/// What it means when a running group loses members.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-pub enum LossMode {
-    /// The minimum must be met once; later losses are refilled one by one.
-    #[default]
-    Once,
-    /// Below the minimum the group is degraded: replaced within its deadline, or released whole.
-    Strict,
-    /// Only waiting members count towards the minimum of a new start.
-    WaitingOnly,
-}
-
-/// Whether eviction may take single members.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-pub enum Disruption {
-    /// Members above the minimum may go one by one.
-    #[default]
-    Single,
-    /// All go or none.
-    All,
 }
 
 /// Which of several feasible places is taken. Every rule is a worth of node states; the cheapest

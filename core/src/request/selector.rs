@@ -3,9 +3,7 @@
 //! Used on node labels, pod labels and namespace labels. Matching is a plain function of the
 //! requirement and a look-up, so the engine can feed it from its own tables.
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 /// How a requirement compares a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,0 +1,40 @@
+# What a contributor needs, by name. The checks themselves are in .ci/check.
+.DEFAULT_GOAL := help
+.PHONY: help test fmt lint docs proof features deny fuzz bench oracle clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+test: ## everything that CI checks, cheap checks first
+	@.ci/check format lint docs proof deny tests features fuzz
+
+fmt: ## format the source
+	@.ci/format
+
+lint: ## clippy, warnings are errors
+	@.ci/check lint
+
+docs: ## documentation of the crates, warnings are errors; see target/doc/gangline/index.html
+	@.ci/check docs
+
+proof: ## the no-alloc tier of the core links without std and without a heap
+	@.ci/check proof
+
+features: ## the core with each combination of features
+	@.ci/check features
+
+deny: ## licences, bans and sources of what we depend on
+	@.ci/check deny
+
+fuzz: ## fuzz every target for FUZZ_SECONDS (60) each
+	@.ci/fuzz
+
+bench: ## micro-benchmarks
+	cargo bench --locked --package gangline-benches
+
+oracle: ## compare the search with the exhaustive one on 10^6 random worlds
+	GANGLINE_ORACLE_WORLDS=1000000 cargo test --locked --release --package gangline --test oracle
+
+clean: ## remove what was built
+	cargo clean
+	cargo clean --manifest-path fuzz/Cargo.toml

@@ -1,0 +1,216 @@
+//! Classes: nodes in the same state are one.
+//!
+//! A class is a shape plus what is free. Every question about capacity or price is asked once a
+//! class, so its cost grows with distinct states, not with nodes. A class knows its first node (by
+//! node order) through a heap of ranks whose stale entries are dropped when they surface.
+
+use alloc::vec::Vec;
+use core::hash::Hasher;
+
+use hashbrown::HashTable;
+
+use super::shape::ShapeIx;
+use crate::device::Inventory;
+use crate::hash::WordHasher;
+
+/// Index of a class; re-used after the class has lost its last node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ClassIx(pub(crate) u32);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Class {
+    pub(crate) shape: ShapeIx,
+    pub(crate) free: Vec<i64>,
+    pub(crate) cards: Inventory,
+    /// Never the same for two states, so that tables by class can tell a re-used index.
+    pub(crate) generation: u64,
+    /// Nodes in this state now.
+    pub(crate) count: u32,
+    /// Min-heap of ranks of nodes that are or were in this class.
+    ranks: Vec<u32>,
+    /// Position in the list of classes that have nodes.
+    active_at: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_field_names, reason = "the table and its indexes")]
+pub(crate) struct Classes {
+    classes: Vec<Class>,
+    by_state: HashTable<ClassIx>,
+    active: Vec<ClassIx>,
+    unused: Vec<ClassIx>,
+    generations: u64,
+}
+
+impl Classes {
+    pub(crate) fn get(&self, class: ClassIx) -> &Class {
+        &self.classes[class.0 as usize]
+    }
+
+    /// Classes that have nodes, in no particular order.
+    pub(crate) fn active(&self) -> &[ClassIx] {
+        &self.active
+    }
+
+    /// One more than the largest index in use: the size of a table by class.
+    pub(crate) fn limit(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Counts a node with this state and rank in; returns its class.
+    pub(crate) fn enter(
+        &mut self,
+        shape: ShapeIx,
+        free: &[i64],
+        cards: &Inventory,
+        rank: u32,
+    ) -> ClassIx {
+        let hash = hash_state(shape, free, cards);
+        let classes = &self.classes;
+        let same = |&ix: &ClassIx| {
+            let class = &classes[ix.0 as usize];
+            class.shape == shape && class.free == free && class.cards.same_state(cards)
+        };
+        let ix = if let Some(&ix) = self.by_state.find(hash, same) {
+            ix
+        } else {
+            let ix = self.make(shape, free, cards);
+            let classes = &self.classes;
+            self.by_state.insert_unique(hash, ix, |ix| {
+                let class = &classes[ix.0 as usize];
+                hash_state(class.shape, &class.free, &class.cards)
+            });
+            ix
+        };
+        let class = &mut self.classes[ix.0 as usize];
+        class.count += 1;
+        push_heap(&mut class.ranks, rank);
+        ix
+    }
+
+    fn make(&mut self, shape: ShapeIx, free: &[i64], cards: &Inventory) -> ClassIx {
+        let active_at = self.active.len() as u32;
+        self.generations += 1;
+        let generation = self.generations;
+        let ix = if let Some(ix) = self.unused.pop() {
+            let class = &mut self.classes[ix.0 as usize];
+            class.shape = shape;
+            class.generation = generation;
+            class.free.clear();
+            class.free.extend_from_slice(free);
+            class.cards.clone_from(cards);
+            class.count = 0;
+            class.ranks.clear();
+            class.active_at = active_at;
+            ix
+        } else {
+            self.classes.push(Class {
+                shape,
+                free: free.into(),
+                cards: cards.clone(),
+                generation,
+                count: 0,
+                ranks: Vec::new(),
+                active_at,
+            });
+            ClassIx((self.classes.len() - 1) as u32)
+        };
+        self.active.push(ix);
+        ix
+    }
+
+    /// Counts a node out. Its rank stays in the heap until it surfaces.
+    pub(crate) fn leave(&mut self, ix: ClassIx) {
+        let class = &mut self.classes[ix.0 as usize];
+        class.count -= 1;
+        if class.count > 0 {
+            return;
+        }
+        let hash = hash_state(class.shape, &class.free, &class.cards);
+        if let Ok(entry) = self.by_state.find_entry(hash, |&other| other == ix) {
+            entry.remove();
+        }
+        let at = self.classes[ix.0 as usize].active_at as usize;
+        self.active.swap_remove(at);
+        if let Some(&moved) = self.active.get(at) {
+            self.classes[moved.0 as usize].active_at = at as u32;
+        }
+        self.unused.push(ix);
+    }
+
+    /// The rank of the first node of a class. `belongs` says whether the node with a rank is in the
+    /// class now. Amortised logarithmic.
+    pub(crate) fn first_rank(&mut self, ix: ClassIx, belongs: impl Fn(u32) -> bool) -> Option<u32> {
+        let class = &mut self.classes[ix.0 as usize];
+        // Nodes that came and went often leave copies behind: start over from the distinct ones.
+        if class.ranks.len() > 64 && class.ranks.len() as u64 > 4 * u64::from(class.count) {
+            class.ranks.sort_unstable();
+            class.ranks.dedup();
+            class.ranks.retain(|&rank| belongs(rank));
+        }
+        while let Some(&rank) = class.ranks.first() {
+            if belongs(rank) {
+                return Some(rank);
+            }
+            pop_heap(&mut class.ranks);
+        }
+        None
+    }
+
+    /// Forgets everything, keeping memory.
+    pub(crate) fn clear(&mut self) {
+        self.by_state.clear();
+        self.active.clear();
+        self.unused.clear();
+        self.unused
+            .extend((0..self.classes.len() as u32).rev().map(ClassIx));
+    }
+}
+
+fn hash_state(shape: ShapeIx, free: &[i64], cards: &Inventory) -> u64 {
+    let mut hasher = WordHasher::default();
+    hasher.write_u32(shape.0);
+    for &amount in free {
+        hasher.write_u64(amount as u64);
+    }
+    for (kind, free, all) in cards.signature() {
+        hasher.write_u64(u64::from(kind) << 32 | u64::from(free) << 16 | u64::from(all));
+    }
+    hasher.finish()
+}
+
+fn push_heap(heap: &mut Vec<u32>, rank: u32) {
+    heap.push(rank);
+    let mut at = heap.len() - 1;
+    while at > 0 {
+        let parent = (at - 1) / 2;
+        if heap[parent] <= heap[at] {
+            break;
+        }
+        heap.swap(parent, at);
+        at = parent;
+    }
+}
+
+fn pop_heap(heap: &mut Vec<u32>) {
+    let Some(last) = heap.pop() else { return };
+    let Some(first) = heap.first_mut() else {
+        return;
+    };
+    *first = last;
+    let mut at = 0;
+    loop {
+        let (left, right) = (2 * at + 1, 2 * at + 2);
+        let mut least = at;
+        for child in [left, right] {
+            if child < heap.len() && heap[child] < heap[least] {
+                least = child;
+            }
+        }
+        if least == at {
+            return;
+        }
+        heap.swap(at, least);
+        at = least;
+    }
+}

@@ -1,0 +1,142 @@
+//! What never changes by placing: labels that somebody asks about, taints, cordon, allocatable.
+//!
+//! Nodes with equal shapes answer every static question alike, so each question is asked once a
+//! shape. Labels that no rule names are left out, otherwise every node would be its own shape.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::NodeSpec;
+use super::template::Compiled;
+use crate::explain::Cause;
+use crate::hash::Map;
+use crate::request::{NODE_LEVEL, Taint, TaintEffect};
+
+/// Index of a shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ShapeIx(pub(crate) u32);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Shape {
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) taints: Vec<Taint>,
+    pub(crate) unschedulable: bool,
+    pub(crate) allocatable: Vec<i64>,
+}
+
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_field_names, reason = "the table and its index")]
+pub(crate) struct Shapes {
+    shapes: Vec<Shape>,
+    by_shape: Map<Shape, ShapeIx>,
+    interesting: BTreeSet<String>,
+}
+
+/// Whether a node could ever take a member, apart from what is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StaticFit {
+    /// It could; higher is liked better.
+    Fits { preference: i32 },
+    /// It could not.
+    Fails(Cause),
+}
+
+impl Shapes {
+    /// The shape of a node, made if new. `allocatable` is its amounts in cluster order.
+    pub(crate) fn of(&mut self, spec: &NodeSpec, allocatable: &[i64]) -> ShapeIx {
+        let interesting = &self.interesting;
+        let labels = spec
+            .labels
+            .iter()
+            .filter(|(key, _)| interesting.contains(*key));
+        let mut taints = spec.taints.clone();
+        taints.sort_unstable();
+        let shape = Shape {
+            labels: labels
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+            taints,
+            unschedulable: spec.unschedulable,
+            allocatable: allocatable.into(),
+        };
+        let next = ShapeIx(self.shapes.len() as u32);
+        *self.by_shape.entry(shape).or_insert_with_key(|shape| {
+            self.shapes.push(shape.clone());
+            next
+        })
+    }
+
+    pub(crate) fn get(&self, shape: ShapeIx) -> &Shape {
+        &self.shapes[shape.0 as usize]
+    }
+
+    /// Notes the labels that a template asks about; true when one is new, so that every node's
+    /// shape must be made again.
+    pub(crate) fn take_interest<'a>(&mut self, keys: impl IntoIterator<Item = &'a str>) -> bool {
+        let mut grew = false;
+        for key in keys {
+            if key != NODE_LEVEL && !self.interesting.contains(key) {
+                grew |= self.interesting.insert(key.into());
+            }
+        }
+        grew
+    }
+}
+
+impl Shape {
+    /// The static answer of nodes of this shape to a template that names no node.
+    pub(crate) fn judge(&self, template: &Compiled) -> StaticFit {
+        static_fit(template, self.unschedulable, &self.taints, "", &self.labels)
+    }
+}
+
+/// The static answer of one node. `name` is only read by templates that name nodes.
+pub(crate) fn static_fit(
+    template: &Compiled,
+    unschedulable: bool,
+    taints: &[Taint],
+    name: &str,
+    labels: &BTreeMap<String, String>,
+) -> StaticFit {
+    let rules = &template.source.nodes;
+    let tolerated = |taint: &Taint| {
+        rules
+            .tolerations
+            .iter()
+            .any(|toleration| toleration.covers(taint))
+    };
+    // Kubernetes treats a cordon as a taint of this name, so that a toleration can cover it.
+    let cordon = || Taint {
+        key: "node.kubernetes.io/unschedulable".into(),
+        value: String::new(),
+        effect: TaintEffect::NoSchedule,
+    };
+    if unschedulable && !tolerated(&cordon()) {
+        return StaticFit::Fails(Cause::Unschedulable);
+    }
+    let mut preference: i32 = 0;
+    for taint in taints.iter().filter(|taint| !tolerated(taint)) {
+        if taint.effect != TaintEffect::PreferNoSchedule {
+            return StaticFit::Fails(Cause::Taint);
+        }
+        preference -= 100;
+    }
+    let host = |key: &str| if key == NODE_LEVEL { Some(name) } else { None };
+    let selected = rules.selector.iter().all(|(key, value)| {
+        labels.get(key).map(String::as_str).or_else(|| host(key)) == Some(value.as_str())
+    });
+    let required = rules
+        .required
+        .as_ref()
+        .is_none_or(|terms| terms.iter().any(|t| t.matches(name, labels)));
+    if !selected || !required {
+        return StaticFit::Fails(Cause::NodeSelector);
+    }
+    for (weight, term) in &rules.preferred {
+        if term.matches(name, labels) {
+            preference = preference.saturating_add(*weight);
+        }
+    }
+    StaticFit::Fits { preference }
+}

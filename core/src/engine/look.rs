@@ -1,0 +1,186 @@
+//! The engine's state for people: lists, names, who holds what. Changes nothing.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use super::view::{CardsView, GangView, MemberState, MemberView, NodeView};
+use super::{GangId, NodeIx, Scheduler};
+use crate::bits::CardSet;
+use crate::cluster::domain::NO_DOMAIN;
+use crate::gang::life::{End, Phase};
+
+impl Scheduler {
+    /// Name of a node.
+    pub fn node_name(&self, node: NodeIx) -> &str {
+        self.cluster.node_name(node)
+    }
+
+    /// All gangs that are not over, in queue order: running first, then who is next; gangs of one
+    /// included.
+    pub fn gangs(&self) -> Vec<GangId> {
+        let mut all: Vec<_> = self
+            .gangs
+            .iter()
+            .filter(|(_, gang)| {
+                let done = matches!(
+                    gang.life.phase(),
+                    Phase::Ended(End::Completed | End::Deleted)
+                );
+                let ended = |state| {
+                    matches!(
+                        state,
+                        MemberState::Succeeded | MemberState::Failed | MemberState::Terminating
+                    )
+                };
+                let mut states = gang
+                    .members
+                    .iter()
+                    .filter_map(|m| self.pods.get(m.0))
+                    .map(super::Pod::state);
+                let over = done || (gang.single() && states.all(ended));
+                !over
+            })
+            .map(|(ix, gang)| {
+                let waits = !matches!(gang.life.phase(), Phase::Running);
+                let order = (
+                    Reverse(gang.priority),
+                    gang.requeued,
+                    gang.created,
+                    gang.uid,
+                );
+                (waits, order, GangId(ix))
+            })
+            .collect();
+        all.sort_unstable();
+        all.into_iter().map(|(.., gang)| gang).collect()
+    }
+
+    /// The gang (or the gang of one of the pod) with this namespace and name; a member's name finds
+    /// its gang.
+    pub fn find(&self, namespace: &str, name: &str) -> Option<GangId> {
+        let named = self.gangs.iter().filter_map(|(ix, gang)| {
+            let key = gang.key.as_deref()?;
+            (key.namespace == namespace && key.name == name).then_some((&key.source, GangId(ix)))
+        });
+        // Two systems may have a group of that name: the first by source.
+        let gang = named.min().map(|(_, gang)| gang);
+        gang.or_else(|| {
+            let pod = self.pod_named(namespace, name)?;
+            Some(self.pods.get(pod.0)?.gang)
+        })
+    }
+
+    /// A gang as people want to see it; `None` when it is gone.
+    pub fn gang(&self, id: GangId) -> Option<GangView<'_>> {
+        let gang = self.gangs.get(id.0)?;
+        let first = gang
+            .members
+            .first()
+            .and_then(|member| self.pods.get(member.0));
+        let (namespace, name, source) = match (&gang.key, first) {
+            (Some(key), _) => (
+                key.namespace.as_str(),
+                key.name.as_str(),
+                key.source.as_str(),
+            ),
+            (None, Some(pod)) => (pod.spec.namespace.as_str(), pod.spec.name.as_str(), ""),
+            (None, None) => return None,
+        };
+        let members = gang.members.iter().filter_map(|member| {
+            let pod = self.pods.get(member.0)?;
+            let ask = self.cluster.template(pod.template).cards;
+            Some(MemberView {
+                uid: pod.spec.uid,
+                name: &pod.spec.name,
+                role: &pod.spec.role,
+                state: pod.state(),
+                node: pod.charge.map(|charge| charge.node),
+                cards: pod.charge.map(|charge| charge.cards).unwrap_or_default(),
+                wants_cards: ask.map(|ask| (ask.count, self.cluster.kind_name(ask.kind))),
+            })
+        });
+        Some(GangView {
+            id,
+            namespace,
+            name,
+            source,
+            single: gang.single(),
+            phase: gang.life.phase(),
+            verdict: gang.verdict,
+            priority: gang.priority,
+            queue: gang.spec.as_ref().map_or("", |spec| &spec.queue),
+            min: gang.tree.fewest(0),
+            required_level: gang.tree.nodes[0]
+                .required
+                .map(|key| self.cluster.key_name(key)),
+            timeout_left: gang.life.schedule_left(),
+            members: members.collect(),
+        })
+    }
+
+    /// All nodes, ordered by topology path, then name.
+    pub fn nodes(&self) -> Vec<NodeView<'_>> {
+        self.cluster
+            .sorted()
+            .into_iter()
+            .map(|node| self.node_view(node))
+            .collect()
+    }
+
+    fn node_view(&self, ix: NodeIx) -> NodeView<'_> {
+        let cluster = &self.cluster;
+        let node = cluster.node(ix);
+        let spec = node.spec.as_deref();
+        let path = cluster.levels.iter().map(|&level| {
+            let domain = cluster.domain_of(level, ix);
+            (domain != NO_DOMAIN).then(|| cluster.domain_name(level, domain))
+        });
+        let cards = node.cards.pools().iter().map(|pool| {
+            let kind = cluster.kind_name(pool.kind);
+            let mut held: BTreeMap<GangId, CardSet> = BTreeMap::new();
+            for pod in self
+                .pods_on(ix)
+                .iter()
+                .filter_map(|pod| self.pods.get(pod.0))
+            {
+                let ask = cluster.template(pod.template).cards;
+                if let Some(charge) = pod
+                    .charge
+                    .filter(|_| ask.is_some_and(|a| a.kind == pool.kind))
+                {
+                    let all = held.entry(pod.gang).or_default();
+                    *all = all.union(charge.cards);
+                }
+            }
+            let model = spec.and_then(|spec| spec.cards.iter().find(|cards| cards.kind == kind));
+            CardsView {
+                kind,
+                model: model.map_or("", |cards| &cards.model),
+                all: pool.all,
+                unhealthy: pool.unhealthy,
+                held: held
+                    .into_iter()
+                    .map(|(gang, cards)| (cards, gang))
+                    .collect(),
+            }
+        });
+        let resources = cluster
+            .free_of(ix)
+            .iter()
+            .enumerate()
+            .filter_map(|(resource, &free)| {
+                let allocatable = cluster.allocatable(ix, resource as u16);
+                let name = cluster.resource_name(resource as u16);
+                (free != 0 || allocatable != 0).then_some((name, free, allocatable))
+            });
+        NodeView {
+            ix,
+            name: cluster.node_name(ix),
+            path: path.collect(),
+            unschedulable: spec.is_some_and(|spec| spec.unschedulable),
+            cards: cards.collect(),
+            resources: resources.collect(),
+        }
+    }
+}

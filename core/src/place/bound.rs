@@ -1,0 +1,220 @@
+//! Stage 2: proofs that no plan exists, by counting.
+//!
+//! Each bound relaxes the problem (one batch at a time, or one resource at a time), so what it
+//! refutes is truly impossible. For a single batch of members that share no rule with each other,
+//! or only "one a node", the count is exact.
+
+use alloc::vec::Vec;
+
+use super::{Request, Search};
+use crate::cluster::domain::{KeyIx, NO_DOMAIN, NODE_KEY};
+use crate::cluster::{Cluster, NodeIx};
+
+/// Whether counting alone proves that the minima cannot be met.
+pub(super) fn refutes(search: &mut Search, cluster: &mut Cluster, request: &Request<'_>) -> bool {
+    if more_than_exist(request) {
+        return true;
+    }
+    let root = &request.tree.nodes[0];
+    match root.required.filter(|_| search.domain[0] == NO_DOMAIN) {
+        None => !could_hold(search, cluster, request, 0),
+        Some(key) => {
+            let domains = if key == NODE_KEY {
+                cluster.node_count() as u32
+            } else {
+                cluster.partition(key).domains.len() as u32
+            };
+            let refuted = (0..domains).all(|domain| {
+                search.domain[0] = domain;
+                !could_hold(search, cluster, request, 0)
+            });
+            search.domain[0] = NO_DOMAIN;
+            refuted
+        }
+    }
+}
+
+/// Whether the minima ask for more members than there are.
+fn more_than_exist(request: &Request<'_>) -> bool {
+    !request
+        .tree
+        .standing(0, &|leaf| available(request, leaf))
+        .met
+}
+
+/// Members of a leaf that run or could be placed.
+fn available(request: &Request<'_>, leaf: u32) -> u32 {
+    let waiting = request.batches.iter().filter(|batch| batch.leaf == leaf);
+    request.have[leaf as usize].saturating_add(waiting.map(|batch| batch.count).sum())
+}
+
+/// Whether a sub-tree's minimum could be met with its domains as they are fixed now: false is a
+/// proof that it cannot.
+pub(super) fn could_hold(
+    search: &mut Search,
+    cluster: &mut Cluster,
+    request: &Request<'_>,
+    ix: u32,
+) -> bool {
+    // Each batch alone: an upper limit on members of each leaf.
+    let mut most: smallvec::SmallVec<[u32; 16]> = request.have.into();
+    let mut all = true;
+    for batch in 0..request.batches.len() as u32 {
+        let wanted = request.batches[batch as usize];
+        if request.tree.subtree(ix).contains(&wanted.leaf) {
+            let capacity = capacity(search, cluster, request, batch).min(wanted.count);
+            all &= capacity == wanted.count;
+            let leaf = &mut most[wanted.leaf as usize];
+            *leaf = leaf.saturating_add(capacity);
+        }
+    }
+    if !request.tree.standing(ix, &|leaf| most[leaf as usize]).met {
+        return false;
+    }
+    // When every member is needed, all of them must fit together, resource by resource.
+    let needs_all = ix == 0 && all && needs_every_member(request);
+    !needs_all || fits_by_sums(search, cluster, request)
+}
+
+/// Whether leaving out any member breaks the minimum.
+pub(super) fn needs_every_member(request: &Request<'_>) -> bool {
+    request.batches.iter().all(|batch| {
+        let without = |leaf| available(request, leaf) - u32::from(leaf == batch.leaf);
+        batch.count == 0 || !request.tree.standing(0, &without).met
+    })
+}
+
+/// At most this many members of a batch fit, counted alone and apart from rules between roles.
+pub(crate) fn capacity(
+    search: &mut Search,
+    cluster: &mut Cluster,
+    request: &Request<'_>,
+    batch: u32,
+) -> u32 {
+    let wanted = request.batches[batch as usize];
+    let compiled = cluster.template(wanted.template);
+    let counts_itself = |term: &_| compiled.counted_by.contains(term);
+    let apart: Option<KeyIx> = compiled
+        .anti_affinity
+        .iter()
+        .filter(|term| counts_itself(term))
+        .map(|&term| cluster.term(term).identity.key)
+        .max();
+    let one_a_node = !compiled.source.host_ports.is_empty()
+        || compiled
+            .anti_affinity
+            .iter()
+            .any(|term| counts_itself(term) && cluster.term(*term).identity.key == NODE_KEY);
+    let mut total = 0_u32;
+    let mut seen: Vec<bool> = Vec::new();
+    for index in 0..search.scope(cluster, request, wanted.leaf).len() {
+        let node = search.scope(cluster, request, wanted.leaf).get(index);
+        if !search.in_scope(cluster, request, wanted.leaf, node) {
+            continue;
+        }
+        let mut fits = search
+            .rate_node(cluster, request, batch, node, false)
+            .capacity;
+        if one_a_node {
+            fits = fits.min(1);
+        }
+        if let Some(key) = apart.filter(|&key| key != NODE_KEY && fits > 0) {
+            let domain = cluster.domain_of(key, node);
+            if domain != NO_DOMAIN {
+                if seen.len() <= domain as usize {
+                    seen.resize(domain as usize + 1, false);
+                }
+                fits = u32::from(!core::mem::replace(&mut seen[domain as usize], true));
+            }
+        }
+        total = total.saturating_add(fits);
+    }
+    total
+}
+
+/// For each resource and each size that some member has: members of at least that size, and the
+/// places of that size. Also the plain sums. Only sound when every member must be placed.
+fn fits_by_sums(search: &mut Search, cluster: &mut Cluster, request: &Request<'_>) -> bool {
+    let mut usable: Vec<NodeIx> = Vec::new();
+    for index in 0..cluster.ordered().len() {
+        let node = cluster.ordered()[index];
+        let any = (0..request.batches.len() as u32).any(|batch| {
+            let leaf = request.batches[batch as usize].leaf;
+            search.in_scope(cluster, request, leaf, node)
+                && search
+                    .rate_node(cluster, request, batch, node, false)
+                    .capacity
+                    > 0
+        });
+        if any {
+            usable.push(node);
+        }
+    }
+    let asked = |batch: usize, resource: u16| {
+        let amounts = &cluster.template(request.batches[batch].template).amounts;
+        amounts
+            .iter()
+            .find(|&&(asked, _)| asked == resource)
+            .map_or(0, |&(_, amount)| amount)
+    };
+    for batch in request.batches {
+        for &(resource, size) in &cluster.template(batch.template).amounts {
+            let free = |node: &NodeIx| {
+                cluster
+                    .free_of(*node)
+                    .get(usize::from(resource))
+                    .copied()
+                    .unwrap_or(0)
+                    .max(0)
+            };
+            let members = |ix: usize| i128::from(request.batches[ix].count);
+            let of_size = (0..request.batches.len()).filter(|&ix| asked(ix, resource) >= size);
+            let places: i128 = usable
+                .iter()
+                .map(|node| i128::from(free(node) / size))
+                .sum();
+            if of_size.map(members).sum::<i128>() > places {
+                return false;
+            }
+            let sum: i128 = usable.iter().map(|node| i128::from(free(node))).sum();
+            let needed: i128 = (0..request.batches.len())
+                .map(|ix| members(ix) * i128::from(asked(ix, resource)))
+                .sum();
+            if needed > sum {
+                return false;
+            }
+        }
+        let Some(ask) = cluster.template(batch.template).cards else {
+            continue;
+        };
+        let cards = |ix: &usize| {
+            let ask_of = cluster.template(request.batches[*ix].template).cards;
+            ask_of
+                .filter(|other| other.kind == ask.kind)
+                .map_or(0, |other| other.count)
+        };
+        let places: u64 = usable
+            .iter()
+            .map(|&node| u64::from(cluster.node(node).cards.capacity(ask)))
+            .sum();
+        let of_size = (0..request.batches.len()).filter(|ix| cards(ix) >= ask.count);
+        if of_size
+            .map(|ix| u64::from(request.batches[ix].count))
+            .sum::<u64>()
+            > places
+        {
+            return false;
+        }
+        let free: u64 = usable
+            .iter()
+            .map(|&node| u64::from(cluster.node(node).cards.free(ask.kind).len()))
+            .sum();
+        let needed: u64 = (0..request.batches.len())
+            .map(|ix| u64::from(request.batches[ix].count) * u64::from(cards(&ix)))
+            .sum();
+        if needed > free {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,129 @@
+//! Behaviour of the whole engine on small worlds.
+
+mod support;
+
+use std::sync::Arc;
+
+use gangline::engine::{Config, Event, Scheduler, Verdict};
+use gangline::gang::{Group, GroupKind, Minimum};
+use support::*;
+
+fn engine(levels: &[&str]) -> Scheduler {
+    let levels = levels.iter().map(|&level| level.into()).collect();
+    Scheduler::new(Config {
+        levels,
+        ..Config::default()
+    })
+}
+
+#[test]
+fn of_two_services_created_interleaved_one_runs_whole_and_the_other_holds_nothing() {
+    let mut engine = engine(&[]);
+    apply(&mut engine, [Event::Node(node("n1", 5, &[]))]);
+    apply(
+        &mut engine,
+        [Event::Gang(gang("a", 4)), Event::Gang(gang("b", 4))],
+    );
+    let one = Arc::new(template(1, 1000));
+    for i in 0..4 {
+        for name in ["a", "b"] {
+            apply(
+                &mut engine,
+                [Event::Pod(member(name, &format!("{name}-{i}"), &one))],
+            );
+            cycle(&mut engine, secs(i));
+        }
+    }
+    assert_eq!(
+        (placed_count(&engine, "a"), placed_count(&engine, "b")),
+        (4, 0)
+    );
+    assert_eq!(verdict(&engine, "b"), Verdict::Infeasible);
+}
+
+#[test]
+fn three_unlike_members_that_greed_cannot_place_are_placed() {
+    let mut engine = engine(&[]);
+    for name in ["n1", "n2"] {
+        let mut spec = node(name, 4, &[]);
+        spec.resources.insert("cpu".into(), 40_000);
+        apply(&mut engine, [Event::Node(spec)]);
+    }
+    apply(&mut engine, [Event::Gang(gang("g", 3))]);
+    for (name, cards, cpu) in [("p1", 4, 8_000), ("p2", 0, 20_000), ("p3", 4, 38_000)] {
+        let template = Arc::new(template(cards, cpu));
+        apply(&mut engine, [Event::Pod(member("g", name, &template))]);
+    }
+    cycle(&mut engine, secs(0));
+    assert_eq!(placed_count(&engine, "g"), 3);
+}
+
+#[test]
+fn a_required_level_keeps_a_gang_in_one_domain_or_out() {
+    let mut engine = engine(&["block", "rack"]);
+    for rack in 0..4 {
+        for n in 0..2 {
+            let labels = [format!("rack=r{rack}"), format!("block=b{}", rack / 2)];
+            let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+            apply(
+                &mut engine,
+                [Event::Node(node(&format!("n{rack}{n}"), 8, &labels))],
+            );
+        }
+    }
+    let eight = Arc::new(template(8, 1000));
+    submit(
+        &mut engine,
+        gang_of("fits", required(role("m", 0, 2), "rack")),
+        2,
+        &eight,
+    );
+    submit(
+        &mut engine,
+        gang_of("big", required(role("m", 0, 3), "rack")),
+        3,
+        &eight,
+    );
+    submit(
+        &mut engine,
+        gang_of("wide", required(role("m", 0, 3), "block")),
+        3,
+        &eight,
+    );
+    cycle(&mut engine, secs(0));
+    assert_eq!(nodes_of(&engine, "fits"), ["n00", "n01"]);
+    assert_eq!(verdict(&engine, "big"), Verdict::Infeasible);
+    assert_eq!(nodes_of(&engine, "wide"), ["n20", "n21", "n30"]);
+}
+
+#[test]
+fn sub_groups_start_whole_or_not_at_all() {
+    let mut engine = engine(&[]);
+    for n in 0..10 {
+        let mut spec = node(&format!("n{n}"), 0, &[]);
+        spec.resources
+            .insert("cpu".into(), if n < 9 { 2_000 } else { 1_000 });
+        apply(&mut engine, [Event::Node(spec)]);
+    }
+    let children = (0..4).map(|p| role(&format!("part{p}"), 3, 3)).collect();
+    let kind = GroupKind::Group {
+        min: Minimum::Children(2),
+        children,
+    };
+    let root = Group {
+        name: "root".into(),
+        kind,
+        ..Group::default()
+    };
+    apply(&mut engine, [Event::Gang(gang_of("j", root))]);
+    let two = Arc::new(template(0, 2_000));
+    for p in 0..4 {
+        for i in 0..3 {
+            let mut pod = member("j", &format!("j-{p}-{i}"), &two);
+            pod.role = format!("part{p}");
+            apply(&mut engine, [Event::Pod(pod)]);
+        }
+    }
+    cycle(&mut engine, secs(0));
+    assert_eq!(placed_count(&engine, "j"), 9);
+}

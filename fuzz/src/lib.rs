@@ -1,0 +1,19 @@
+//! What each fuzz target does with its bytes, as plain functions.
+//!
+//! A target panics when a promise is broken and returns otherwise. `fuzz_targets/NAME.rs` hands the
+//! bytes of libFuzzer to the function here; `tests/replay.rs` hands it every file of `seeds/NAME`,
+//! so that an ordinary `cargo test` runs the seeds and each crash ever found.
+//!
+//! A new target: a function here and its line in [`TARGETS`], a file in `fuzz_targets`, a `[[bin]]`
+//! in `Cargo.toml`, and at least one seed. A crash: give the file from `artifacts/NAME` a speaking
+//! name, put it into `seeds/NAME`, then mend the code.
+
+mod selectors;
+
+pub use selectors::selectors;
+
+/// A function that takes bytes from outside and panics when a promise is broken.
+pub type Target = fn(&[u8]);
+
+/// Every target by name.
+pub const TARGETS: &[(&str, Target)] = &[("selectors", selectors)];
