@@ -74,9 +74,17 @@ pub(super) struct Tiers {
 }
 
 impl Tiers {
+    /// The node label that stands for a tier. What follows a slash is shown to people.
+    fn level(&self, tier: u32) -> String {
+        match self.tiers.get(&tier) {
+            Some(Some(name)) => format!("{LABEL_PREFIX}{tier}/{name}"),
+            _ => format!("{LABEL_PREFIX}{tier}"),
+        }
+    }
+
     /// The node labels of all tiers, coarse to fine.
     pub(super) fn levels(&self) -> Vec<String> {
-        self.tiers.keys().rev().map(|&tier| level(tier)).collect()
+        self.tiers.keys().rev().map(|&tier| self.level(tier)).collect()
     }
 
     /// What a `networkTopology` asks for. `field` is where it stands.
@@ -103,14 +111,14 @@ impl Tiers {
             (None, "") => None,
             (None, name) => Some(self.by_name(name, &format!("{field}.highestTierName"))?),
         };
-        let wanted = wanted.map(level);
+        let wanted = wanted.map(|tier| self.level(tier));
         Ok(if hard {
             TopologyRule {
                 required: wanted,
                 preferred: None,
             }
         } else {
-            let finest = self.tiers.keys().next().map(|&tier| level(tier));
+            let finest = self.tiers.keys().next().map(|&tier| self.level(tier));
             TopologyRule {
                 required: None,
                 preferred: wanted.or(finest),
@@ -163,10 +171,6 @@ impl Tiers {
             format!("{given}; known tiers: {known}"),
         )
     }
-}
-
-fn level(tier: u32) -> String {
-    format!("{LABEL_PREFIX}{tier}")
 }
 
 /// A `HyperNode` with its direct members found.
@@ -236,7 +240,7 @@ pub(super) fn label(
         for (&tier, holders) in &above {
             nearest = holders.get(&index).copied().or(nearest);
             if let Some(hypernode) = nearest {
-                node.labels.insert(level(tier), hypernode.to_owned());
+                node.labels.insert(tiers.level(tier), hypernode.to_owned());
             }
         }
     }
