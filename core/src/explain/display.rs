@@ -117,23 +117,37 @@ pub fn join_words<T: ToString>(words: &[T], last: &str) -> String {
     joined
 }
 
-impl Display for Shortfall {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let amount = |amount| Amount {
+impl Shortfall {
+    fn amount(&self, amount: i64) -> Amount<'_> {
+        Amount {
             resource: &self.resource,
             amount,
-        };
-        write!(formatter, "needs {}, ", amount(self.needed))?;
-        amount(self.free).number(formatter)?;
-        formatter.write_str(if self.resource == MEMBERS {
-            " fit"
-        } else {
-            " free"
-        })
+        }
+    }
+
+    fn needed(&self) -> Amount<'_> {
+        self.amount(self.needed)
     }
 }
 
-/// `rack r1 fits 2 of 4 members, 16 cards free`.
+impl Display for Shortfall {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(formatter, "needs {}, ", self.needed())?;
+        self.amount(self.free).number(formatter)?;
+        if self.resource == MEMBERS {
+            return formatter.write_str(" fit");
+        }
+        formatter.write_str(" free")?;
+        if self.scattered > self.free {
+            formatter.write_str(" in pieces that are large enough (")?;
+            self.amount(self.scattered).number(formatter)?;
+            formatter.write_str(" in all)")?;
+        }
+        Ok(())
+    }
+}
+
+/// `rack r1, fits 2 of 4 members and has 16 cards free`.
 impl Display for DomainAttempt {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let Self {
@@ -144,10 +158,10 @@ impl Display for DomainAttempt {
             free_cards,
         } = self;
         let level = level_word(level);
-        write!(formatter, "{level} {domain} fits {fits} of {needed}")?;
+        write!(formatter, "{level} {domain}, fits {fits} of {needed}")?;
         write!(
             formatter,
-            " {}, {free_cards} {} free",
+            " {} and has {free_cards} {} free",
             noun(MEMBERS, *needed == 1),
             if *free_cards == 1 { "card" } else { "cards" }
         )
@@ -168,7 +182,7 @@ impl Display for NodeCount {
                 write!(formatter, "taint {resource} not tolerated")
             }
             Cause::NoLevelLabel if !resource.is_empty() => {
-                write!(formatter, "without label {resource}")
+                write!(formatter, "outside every {}", level_word(resource))
             }
             Cause::Cards if !resource.is_empty() => {
                 write!(formatter, "too few free {}", noun(resource, false))
@@ -273,10 +287,13 @@ fn does_not_fit(
     level: Option<&str>,
     best_domain: Option<&DomainAttempt>,
 ) -> fmt::Result {
-    match shortfall {
-        Some(shortfall) => write!(formatter, "{shortfall}")?,
-        None if nodes == 0 => formatter.write_str("there are no nodes")?,
-        None => {
+    let place = level.map(level_word);
+    match (shortfall, place) {
+        // What is free in all does not matter when it has to be in one domain.
+        (Some(shortfall), Some(_)) => write!(formatter, "needs {}", shortfall.needed())?,
+        (Some(shortfall), None) => write!(formatter, "{shortfall}")?,
+        (None, _) if nodes == 0 => formatter.write_str("there are no nodes")?,
+        (None, _) => {
             let noun = noun(MEMBERS, members == 1);
             write!(formatter, "no place for {members} {noun}")?;
             if members > 1 {
@@ -284,11 +301,11 @@ fn does_not_fit(
             }
         }
     }
-    if let Some(level) = level {
-        write!(formatter, " in one {}", level_word(level))?;
-        if let Some(best) = best_domain {
-            write!(formatter, " (best: {best})")?;
-        }
+    if let Some(place) = place {
+        write!(formatter, " in one {place}")?;
+    }
+    if let Some(best) = best_domain {
+        write!(formatter, "; the best, {best}")?;
     }
     // A shortfall says it all; without one the causes are the next best thing.
     if shortfall.is_none() && !causes.is_empty() {
@@ -340,33 +357,17 @@ impl Display for Counterfactual {
             }
             Counterfactual::FewerMembers { fewer, min } => write!(
                 formatter,
-                "{fewer} fewer {} must start (minimum {min})",
-                noun(MEMBERS, *fewer == 1)
+                "its minimum drops from {} to {min}",
+                min.saturating_add(*fewer)
             ),
             Counterfactual::Uncordon { node } => write!(formatter, "node {node} is uncordoned"),
-            Counterfactual::Departure { gangs, pods } => {
+            // The single pods are facts for those who ask for more than a line.
+            Counterfactual::Departure { gangs, pods: _ } => {
                 let end = if gangs.len() == 1 { "ends" } else { "end" };
-                write!(formatter, "{} {end}", join_words(gangs, "and"))?;
-                // Pods that are gangs of one are named already.
-                if pods.is_empty() || pods.iter().all(|pod| names(gangs, pod)) {
-                    return Ok(());
-                }
-                let noun = if pods.len() == 1 { "pod" } else { "pods" };
-                write!(formatter, " (its {noun} {} ", join_words(pods, "and"))?;
-                formatter.write_str(if pods.len() == 1 {
-                    "is enough)"
-                } else {
-                    "are enough)"
-                })
+                write!(formatter, "{} {end}", join_words(gangs, "and"))
             }
         }
     }
-}
-
-fn names(gangs: &[String], pod: &str) -> bool {
-    gangs
-        .iter()
-        .any(|gang| gang == pod || gang.rsplit('/').next() == Some(pod))
 }
 
 #[cfg(test)]
@@ -389,6 +390,7 @@ mod tests {
             resource,
             needed,
             free,
+            scattered: free,
         }
     }
 
@@ -449,6 +451,14 @@ mod tests {
             shortfall("members", 4, 3).to_string(),
             "needs 4 members, 3 fit"
         );
+        let scattered = Shortfall {
+            scattered: 8,
+            ..shortfall("nvidia.com/gpu", 8, 0)
+        };
+        assert_eq!(
+            scattered.to_string(),
+            "needs 8 GPUs, 0 free in pieces that are large enough (8 in all)"
+        );
     }
 
     #[test]
@@ -459,7 +469,7 @@ mod tests {
         );
         assert_eq!(
             reason.to_string(),
-            "needs 4 GPUs, 1 free in one node (best: node n3 fits 1 of 4 members, 1 card free)"
+            "needs 4 GPUs in one node; the best, node n3, fits 1 of 4 members and has 1 card free"
         );
     }
 
@@ -571,18 +581,14 @@ mod tests {
             ),
             (
                 Counterfactual::FewerMembers { fewer: 2, min: 4 },
-                "2 fewer members must start (minimum 4)",
+                "its minimum drops from 6 to 4",
             ),
             (
                 Counterfactual::Uncordon { node: "n7".into() },
                 "node n7 is uncordoned",
             ),
             (departure(&["default/a"], &[]), "default/a ends"),
-            (departure(&["default/s"], &["s"]), "default/s ends"),
-            (
-                departure(&["default/a"], &["a-0", "a-1"]),
-                "default/a ends (its pods a-0 and a-1 are enough)",
-            ),
+            (departure(&["default/a"], &["a-0", "a-1"]), "default/a ends"),
             (
                 departure(&["default/a", "default/b"], &[]),
                 "default/a and default/b end",

@@ -97,7 +97,9 @@ pub struct ShortfallTest {
     pub needed: Option<Count>,
     /// How much is free.
     pub free: Option<Count>,
-    /// The difference.
+    /// How much is free in all, small pieces included.
+    pub scattered: Option<Count>,
+    /// The difference of needed and free.
     pub missing: Option<Count>,
 }
 
@@ -489,6 +491,7 @@ impl ShortfallTest {
         differences.equal("short of", self.resource.as_deref(), &shortfall.resource);
         differences.count("needed", self.needed.as_ref(), shortfall.needed);
         differences.count("free", self.free.as_ref(), shortfall.free);
+        differences.count("scattered", self.scattered.as_ref(), shortfall.scattered);
         let missing = shortfall.needed.saturating_sub(shortfall.free);
         differences.count("missing", self.missing.as_ref(), missing);
     }
