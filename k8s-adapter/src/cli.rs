@@ -39,7 +39,7 @@ enum CliError {
         path: String,
         error: Box<crate::scenario::ScenarioError>,
     },
-    #[error("{0} problems in the input, and --strict was given")]
+    #[error("problems in the input: {0}; --strict makes them errors")]
     Strict(usize),
     #[error("there is no gang or pod {name}{hint}")]
     NotFound { name: String, hint: String },

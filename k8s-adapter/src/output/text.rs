@@ -26,7 +26,7 @@ const NODE_GROUPS: usize = 12;
 /// More members than this are counted instead of listed by `why`.
 const MEMBERS: usize = 40;
 /// More departing pods than this are counted instead of listed by `why`.
-const PODS: usize = 8;
+const PODS: usize = 4;
 
 /// Text in a style.
 struct Styled<T>(Style, T);
@@ -94,7 +94,10 @@ pub fn plan(report: &Report, all: bool) -> String {
         let mut gangs: Vec<&GangReport> = report.gangs.iter().filter(shown).collect();
         gangs.sort_by_key(|gang| {
             let runs = runs_already(gang);
-            (!runs, runs.then(|| (&gang.namespace, natural_parts(&gang.name))))
+            (
+                !runs,
+                runs.then(|| (&gang.namespace, natural_parts(&gang.name))),
+            )
         });
         for gang in gangs {
             rows.add_row([
@@ -161,14 +164,20 @@ pub fn admitted_if(gang: &GangReport) -> Option<String> {
         Counterfactual::Uncordon { .. } | Counterfactual::Departure { .. } => 1,
         Counterfactual::RelaxLevel { .. } | Counterfactual::FewerMembers { .. } => 2,
     });
-    let changes: Vec<&str> = changes.iter().map(|change| change.message.as_str()).collect();
+    let changes: Vec<&str> = changes
+        .iter()
+        .map(|change| change.message.as_str())
+        .collect();
     (!changes.is_empty()).then(|| format!("admitted if {}", join_words(&changes, "or")))
 }
 
 /// One sentence on gangs, one on each kind of card.
 fn summary(report: &Report) -> String {
     let placed = report.gangs.iter().filter(|gang| gang.is_placed());
-    let new = placed.clone().filter(|gang| gang.word() == "placed").count();
+    let new = placed
+        .clone()
+        .filter(|gang| gang.word() == "placed")
+        .count();
     let run = placed.count() - new;
     let waits = report.gangs.len() - new - run;
     let plural = |count, one, many| if count == 1 { one } else { many };
@@ -338,7 +347,11 @@ fn push_departing(text: &mut String, change: &Counterfactual) {
     if pods.len() > PODS {
         shown.push(&more);
     }
-    let verb = if pods.len() == 1 { "suffices" } else { "suffice" };
+    let verb = if pods.len() == 1 {
+        "suffices"
+    } else {
+        "suffice"
+    };
     let _ = writeln!(text, "    {} {verb}", join_words(&shown, "and"));
 }
 

@@ -49,7 +49,10 @@ impl Outside {
     /// The objects of a snapshot.
     pub(super) fn from_snapshot(snapshot: &Snapshot) -> Self {
         let mut outside = Self::default();
-        let nodes = snapshot.nodes.iter().map(|node| (node.name.clone(), node.clone()));
+        let nodes = snapshot
+            .nodes
+            .iter()
+            .map(|node| (node.name.clone(), node.clone()));
         outside.nodes = nodes.collect();
         let groups = snapshot.gangs.iter().filter_map(|gang| gang.spec.clone());
         outside.groups = groups.map(|group| (group.key.clone(), group)).collect();

@@ -90,7 +90,10 @@ pub fn run(
     loop {
         // Running pods that end make moments of their own, up to the last written one.
         let planned = agenda.first_key_value().map(|(at, _)| *at);
-        let ends = play.outside.next_end().map(|end| end.saturating_sub(play.start));
+        let ends = play
+            .outside
+            .next_end()
+            .map(|end| end.saturating_sub(play.start));
         let ends = ends.filter(|at| *at <= last);
         let Some(now) = planned.into_iter().chain(ends).min() else {
             break;

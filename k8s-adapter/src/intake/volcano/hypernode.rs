@@ -81,7 +81,11 @@ impl Tiers {
 
     /// The node labels of all tiers, coarse to fine.
     pub(super) fn levels(&self) -> Vec<String> {
-        self.tiers.keys().rev().map(|&tier| self.level(tier)).collect()
+        self.tiers
+            .keys()
+            .rev()
+            .map(|&tier| self.level(tier))
+            .collect()
     }
 
     /// What a `networkTopology` asks for. `field` is where it stands.
