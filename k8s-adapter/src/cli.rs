@@ -3,9 +3,7 @@
 //! Arguments enter through clap; what the commands say leaves through [`terminal`]. The shell
 //! completion and the man pages come from the same definitions. Nothing here decides anything.
 
-use std::io;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::{io, path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use serde::Serialize;

@@ -7,8 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use gangline::gang::ScoringRule;
-use gangline::{Config, Rejection, engine::Snapshot};
+use gangline::{Config, Rejection, engine::Snapshot, gang::ScoringRule};
 use serde::Deserialize;
 
 mod build;
@@ -19,10 +18,9 @@ mod run;
 pub mod shape;
 pub mod value;
 
-pub use run::{DecisionLine, Moment, Outcome, run};
-
 use event::Entry;
 use expect::Expect;
+pub use run::{DecisionLine, Moment, Outcome, run};
 use shape::{NodeShape, WorkShape};
 use value::Span;
 

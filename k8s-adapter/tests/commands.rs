@@ -1,7 +1,9 @@
 //! How the commands end, and what goes to which stream.
 
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::{
+    path::Path,
+    process::{Command, Output, Stdio},
+};
 
 const CLUSTER: &str = "docs/examples/five-free-gpus/cluster.yaml";
 const SERVICES: &str = "docs/examples/five-free-gpus/services.yaml";

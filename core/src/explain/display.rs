@@ -5,8 +5,10 @@
 //! [`Counterfactual`] reads as a clause after "admitted if". Nothing here decides or looks anything
 //! up, and machines should read the facts, not these lines.
 
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
 use core::fmt::{self, Display, Formatter};
 
 use super::{Cause, Counterfactual, DomainAttempt, NodeCount, Reason, Shortfall};
@@ -372,13 +374,10 @@ impl Display for Counterfactual {
 
 #[cfg(test)]
 mod tests {
-    use alloc::boxed::Box;
-    use alloc::format;
-    use alloc::vec;
+    use alloc::{boxed::Box, format, vec};
 
     use super::*;
-    use crate::gang::Problem;
-    use crate::units::Nanos;
+    use crate::{gang::Problem, units::Nanos};
 
     fn shown(resource: &str, amount: i64) -> String {
         Amount { resource, amount }.to_string()

@@ -4,14 +4,19 @@
 //! prints it strips them where they are not wanted. Nothing here decides anything or knows a
 //! terminal.
 
-use std::collections::BTreeMap;
-use std::fmt::{self, Display, Formatter, Write as _};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Display, Formatter, Write as _},
+};
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, presets};
-use gangline::bits::CardSet;
-use gangline::explain::{Amount, Counterfactual, Reason, join_words, level_word};
-use gangline::{Verdict, engine::MemberState};
+use gangline::{
+    Verdict,
+    bits::CardSet,
+    engine::MemberState,
+    explain::{Amount, Counterfactual, Reason, join_words, level_word},
+};
 
 use super::{CardTotals, Domain, GangReport, MemberReport, ReasonReport, Report};
 use crate::names::natural_parts;

@@ -5,18 +5,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gangline::bits::CardSet;
-use gangline::engine::{Explanation, GangView, MemberState, MemberView, NodeView};
-use gangline::explain::{Reason, Shortfall};
-use gangline::request::NODE_LEVEL;
-use gangline::{Scheduler, Verdict};
+use gangline::{
+    Scheduler, Verdict,
+    bits::CardSet,
+    engine::{Explanation, GangView, MemberState, MemberView, NodeView},
+    explain::{Reason, Shortfall},
+    request::NODE_LEVEL,
+};
 use serde::Deserialize;
 
-use super::build::level_label;
-use super::outside::full_name;
-use super::value::{Count, Names, When, word_or_fields};
-use crate::output::{card_totals, explain, phase_word, text::member_word, verdict, verdict_word};
-use crate::quantity::Quantity;
+use super::{
+    build::level_label,
+    outside::full_name,
+    value::{Count, Names, When, word_or_fields},
+};
+use crate::{
+    output::{card_totals, explain, phase_word, text::member_word, verdict, verdict_word},
+    quantity::Quantity,
+};
 
 /// What must hold at a moment, or at each decided moment of a range.
 #[derive(Clone, Debug, Default, Deserialize)]

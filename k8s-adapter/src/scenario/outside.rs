@@ -5,17 +5,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gangline::bits::CardSet;
-use gangline::cluster::spec::NodeSpec;
-use gangline::engine::Snapshot;
-use gangline::gang::{GangKey, GangSpec, GroupKind, Minimum, PodPhase, PodSpec};
-use gangline::units::{Nanos, Uid};
-use gangline::{Event, Placement};
+use gangline::{
+    Event, Placement,
+    bits::CardSet,
+    cluster::spec::NodeSpec,
+    engine::Snapshot,
+    gang::{GangKey, GangSpec, GroupKind, Minimum, PodPhase, PodSpec},
+    units::{Nanos, Uid},
+};
 
-use super::build::{self, Leaf, Member, NAMESPACE, Wrong};
-use super::event::{Action, Bind, BindFails, Change, Ending, Join};
-use super::shape::{PodShape, WorkShape};
-use super::value::Names;
+use super::{
+    build::{self, Leaf, Member, NAMESPACE, Wrong},
+    event::{Action, Bind, BindFails, Change, Ending, Join},
+    shape::{PodShape, WorkShape},
+    value::Names,
+};
 
 /// What exists outside.
 #[derive(Debug, Default)]

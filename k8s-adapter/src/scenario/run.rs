@@ -7,15 +7,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gangline::engine::{MemberState, Snapshot};
-use gangline::units::{Nanos, Uid};
-use gangline::{Event, Scheduler, Verdict};
+use gangline::{
+    Event, Scheduler, Verdict,
+    engine::{MemberState, Snapshot},
+    units::{Nanos, Uid},
+};
 use serde::Serialize;
 
-use super::event::Action;
-use super::expect::{Expect, Seen};
-use super::outside::Outside;
-use super::{Scenario, ScenarioError};
+use super::{
+    Scenario, ScenarioError,
+    event::Action,
+    expect::{Expect, Seen},
+    outside::Outside,
+};
 use crate::output::{GangReport, Nodes, ReasonReport, hash_text, text, verdict_word};
 
 /// More rounds of decisions than this at one moment mean that the engine and the outside chase each
