@@ -6,12 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use gangline::bits::CardSet;
-use gangline::engine::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView};
-use gangline::explain::{Counterfactual, DomainAttempt, Explainer, Reason};
-use gangline::gang::life::{End, Phase};
-use gangline::request::NODE_LEVEL;
-use gangline::{GangId, NodeIx, Scheduler, Verdict};
+use gangline::{
+    GangId, NodeIx, Scheduler, Verdict,
+    bits::CardSet,
+    engine::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView},
+    explain::{Counterfactual, DomainAttempt, Explainer, Reason},
+    gang::life::{End, Phase},
+    request::NODE_LEVEL,
+};
 use serde::{Serialize, Serializer};
 
 use crate::load::Complaint;

@@ -3,19 +3,18 @@
 //! Data enters as [shapes](super::shape) and leaves as `NodeSpec`, `GangSpec` and `PodSpec`. Errors
 //! say what is wrong with a value; the caller adds where it stands.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use gangline::bits::CardSet;
-use gangline::cluster::spec::{NodeCards, NodeSpec};
-use gangline::gang::{
-    GangKey, GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec, Role, TopologyRule,
+use gangline::{
+    bits::CardSet,
+    cluster::spec::{NodeCards, NodeSpec},
+    gang::{GangKey, GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec, Role, TopologyRule},
+    request::{
+        CPU, CardRequest, HostPort, LabelSelector, MEMORY, NODE_LEVEL, PODS, PodTerm, Protocol,
+        SpreadRule, Taint, TaintEffect, Template, Toleration, TolerationOperator,
+    },
+    units::{Nanos, Uid},
 };
-use gangline::request::{
-    CPU, CardRequest, HostPort, LabelSelector, MEMORY, NODE_LEVEL, PODS, PodTerm, Protocol,
-    SpreadRule, Taint, TaintEffect, Template, Toleration, TolerationOperator,
-};
-use gangline::units::{Nanos, Uid};
 
 use super::shape::{GroupShape, LevelShape, NearShape, NodeShape, PodShape, PortShape, WorkShape};
 use crate::quantity::Quantity;

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use gangline::gang::spec::Disruption;
-use gangline::gang::{LossMode, ScoringRule, TimeoutPolicy};
-use gangline::request::{NodeRules, Template};
+use gangline::{
+    gang::{LossMode, ScoringRule, TimeoutPolicy, spec::Disruption},
+    request::{NodeRules, Template},
+};
 use serde::Deserialize;
 
 use super::value::{CardCounts, Names, Span};
