@@ -22,7 +22,11 @@ fn is_update() -> bool {
 /// Runs a command line of the documents in `directory`: standard output, then the exit code.
 fn run(line: &str, directory: &Path) -> String {
     let mut words = line.split_whitespace();
-    assert_eq!(words.next(), Some("gangline"), "only our own command is run");
+    assert_eq!(
+        words.next(),
+        Some("gangline"),
+        "only our own command is run"
+    );
     let output = Command::new(env!("CARGO_BIN_EXE_gangline"))
         .args(words)
         .current_dir(directory)
@@ -92,10 +96,18 @@ fn documents_show_what_the_commands_print() {
         if is_update() {
             fs::write(path, now).expect("the document can be written");
         } else {
-            assert_eq!(document, now, "{} (GANGLINE_UPDATE=1 updates it)", path.display());
+            assert_eq!(
+                document,
+                now,
+                "{} (GANGLINE_UPDATE=1 updates it)",
+                path.display()
+            );
         }
     }
-    assert!(commands >= 8, "each example runs at least one command, some two");
+    assert!(
+        commands >= 8,
+        "each example runs at least one command, some two"
+    );
     for drawn in files(&copy.join("docs/examples")) {
         let checked_in = root.join(drawn.strip_prefix(&copy).expect("is in the copy"));
         if drawn.extension().is_none_or(|end| end != "svg") {

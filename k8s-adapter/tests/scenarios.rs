@@ -19,7 +19,10 @@ fn scenarios(folder: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn every_scenario_holds() {
     let mut files = Vec::new();
-    scenarios(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios"), &mut files);
+    scenarios(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios"),
+        &mut files,
+    );
     files.sort();
     assert!(!files.is_empty(), "there are scenarios");
     let mut failures = Vec::new();
@@ -29,7 +32,10 @@ fn every_scenario_holds() {
         let played = Scenario::parse(&text).and_then(|scenario| {
             let first = run(&scenario, None, |_, _| ())?;
             let second = run(&scenario, None, |_, _| ())?;
-            assert_eq!(first.decision_hash, second.decision_hash, "{name} plays differently");
+            assert_eq!(
+                first.decision_hash, second.decision_hash,
+                "{name} plays differently"
+            );
             Ok(first)
         });
         match played {
@@ -39,5 +45,11 @@ fn every_scenario_holds() {
             Err(error) => failures.push(format!("{name}: {error}")),
         }
     }
-    assert!(failures.is_empty(), "{} of {} failed\n{}", failures.len(), files.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {} failed\n{}",
+        failures.len(),
+        files.len(),
+        failures.join("\n")
+    );
 }

@@ -83,6 +83,7 @@ pub(crate) fn three_cards_short() -> Explanation {
             resource: "nvidia.com/gpu".into(),
             needed: 4,
             free: 1,
+            scattered: 1,
         }),
         causes: Vec::new(),
         level: None,

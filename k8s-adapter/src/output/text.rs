@@ -92,7 +92,10 @@ pub fn plan(report: &Report, all: bool) -> String {
         let mut gangs: Vec<&GangReport> = report.gangs.iter().filter(shown).collect();
         gangs.sort_by_key(|gang| {
             let runs = runs_already(gang);
-            (!runs, runs.then(|| (&gang.namespace, natural_parts(&gang.name))))
+            (
+                !runs,
+                runs.then(|| (&gang.namespace, natural_parts(&gang.name))),
+            )
         });
         for gang in gangs {
             rows.add_row([
@@ -163,7 +166,10 @@ pub fn admitted_if(gang: &GangReport) -> Option<String> {
 /// One sentence on gangs, one on each kind of card.
 fn summary(report: &Report) -> String {
     let placed = report.gangs.iter().filter(|gang| gang.is_placed());
-    let new = placed.clone().filter(|gang| gang.word() == "placed").count();
+    let new = placed
+        .clone()
+        .filter(|gang| gang.word() == "placed")
+        .count();
     let run = placed.count() - new;
     let waits = report.gangs.len() - new - run;
     let plural = |count, one, many| if count == 1 { one } else { many };

@@ -60,7 +60,13 @@ fn domain<'a>(
     let whole = domain.is_none();
     let Some((&level, finer)) = levels.split_first() else {
         let ratio = if whole { WHOLE } else { TALL };
-        return boxed(domain, node_areas(nodes, scale), ratio, scale.node_gap, scale);
+        return boxed(
+            domain,
+            node_areas(nodes, scale),
+            ratio,
+            scale.node_gap,
+            scale,
+        );
     };
     let areas = nodes
         .chunk_by(|a, b| name(a, level) == name(b, level))
@@ -69,7 +75,13 @@ fn domain<'a>(
             self::domain(Some((level, name)), finer, nodes, scale)
         })
         .collect();
-    boxed(domain, areas, if whole { WHOLE } else { WIDE }, scale.pad, scale)
+    boxed(
+        domain,
+        areas,
+        if whole { WHOLE } else { WIDE },
+        scale.pad,
+        scale,
+    )
 }
 
 /// One area a node, all as large as the largest.

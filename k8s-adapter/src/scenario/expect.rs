@@ -429,7 +429,9 @@ impl Expect {
         if let Some(count) = &self.pending_gangs {
             let gangs = seen.scheduler.gangs().into_iter();
             let waits = gangs.filter_map(|id| seen.scheduler.gang(id));
-            let waits = waits.filter(|gang| verdict(gang) != Verdict::Placed).count();
+            let waits = waits
+                .filter(|gang| verdict(gang) != Verdict::Placed)
+                .count();
             differences.count("pending gangs", Some(count), waits as i64);
         }
         differences

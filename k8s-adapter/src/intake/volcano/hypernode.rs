@@ -1,10 +1,11 @@
 //! `HyperNode`s, Volcano's tree of switches, as node labels.
 //!
-//! A node below a `HyperNode` of tier N gets the label `gangline.io/hypernode-tier-N` with the
-//! `HyperNode`'s name; each tier is then a topology level like any other. Tiers grow upward there
-//! (1 is next to the nodes), levels are listed coarse to fine here. Where a node has nothing on a
-//! tier, the `HyperNode` below stands in: "within tier N" means within one `HyperNode` of tier N *or
-//! less*. `HyperNode`s that go round in a circle are not used.
+//! A node below a `HyperNode` of tier N gets the label `gangline.io/hypernode-tier-N`, with `/` and
+//! the tier's name behind it where the tier has one; its value is the `HyperNode`'s name. Each tier
+//! is then a topology level like any other. Tiers grow upward there (1 is next to the nodes), levels
+//! are listed coarse to fine here. Where a node has nothing on a tier, the `HyperNode` below stands
+//! in: "within tier N" means within one `HyperNode` of tier N *or less*.
+//! `HyperNode`s that go round in a circle are not used.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +85,11 @@ impl Tiers {
 
     /// The node labels of all tiers, coarse to fine.
     pub(super) fn levels(&self) -> Vec<String> {
-        self.tiers.keys().rev().map(|&tier| self.level(tier)).collect()
+        self.tiers
+            .keys()
+            .rev()
+            .map(|&tier| self.level(tier))
+            .collect()
     }
 
     /// What a `networkTopology` asks for. `field` is where it stands.
