@@ -192,6 +192,9 @@ impl<'p> Builder<'p> {
                 .flat_map(|dialect| dialect.gangs(&mut roster, &mut around))
                 .collect();
             gangs.sort_by(|one, other| one.key.cmp(&other.key));
+            for gang in &mut gangs {
+                gang.problem = gang.problem.take().or_else(|| gang.check().err());
+            }
             gangs
         };
         let levels = match &self.options.levels {

@@ -139,13 +139,12 @@ impl Display for Shortfall {
         if self.resource == MEMBERS {
             return formatter.write_str(" fit");
         }
-        formatter.write_str(" free")?;
         if self.scattered > self.free {
-            formatter.write_str(" in pieces that are large enough (")?;
+            formatter.write_str(" usable (")?;
             self.amount(self.scattered).number(formatter)?;
-            formatter.write_str(" in all)")?;
+            return formatter.write_str(" free in pieces too small)");
         }
-        Ok(())
+        formatter.write_str(" free")
     }
 }
 
@@ -456,7 +455,7 @@ mod tests {
         };
         assert_eq!(
             scattered.to_string(),
-            "needs 8 GPUs, 0 free in pieces that are large enough (8 in all)"
+            "needs 8 GPUs, 0 usable (8 free in pieces too small)"
         );
     }
 

@@ -260,7 +260,7 @@ impl Volcano {
             return None;
         }
         let queue = annotation(QUEUE_NAME)
-            .map(|queue| queue.to_string())
+            .map(ToString::to_string)
             .unwrap_or_default();
         let stored = Stored::<PodGroupSpec> {
             source: Source::file(""),

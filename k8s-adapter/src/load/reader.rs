@@ -102,7 +102,7 @@ impl Reader<'_> {
         };
         let defaults = item_defaults(envelope.api_version.as_deref().unwrap_or_default(), kind);
         for (item, raw) in (1..).zip(items) {
-            match serde_json::from_str(raw.get()) {
+            match json::item_envelope(raw) {
                 Ok(inner) => self.json_object(item, raw, &inner, defaults),
                 Err(error) => self.malformed(item, json::without_place(&error)),
             }

@@ -144,7 +144,7 @@ impl Native {
             Some(Err(problem)) => return Err(problem.clone()),
             None => return Err(problem("ParentNotFound", PARENT_FIELD, name.1.clone())),
         };
-        let min = spec.minimum(Level::Groups)?.unwrap_or(0);
+        let mut min = spec.minimum(Level::Groups)?.unwrap_or(0);
         let mut groups = Vec::new();
         for child in below.iter().flat_map(|below| &below.composites) {
             groups.push(self.subtree(child, children, depth + 1)?);
@@ -155,6 +155,11 @@ impl Native {
                 Some(Err(problem)) => return Err(problem.clone()),
                 None => {}
             }
+        }
+        if groups.len() < min as usize {
+            // Groups that are not there yet: one leaf stands for all of them.
+            groups.push(store::role(&format!("{}/(missing)", name.1), 1));
+            min = groups.len() as u32;
         }
         Ok(Group {
             // Leaves are found by their `PodGroup`'s name; an inner node may not take that name.

@@ -43,11 +43,14 @@ struct MemberSpec {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default)]
 struct Selector {
-    exact_match: Option<ExactMatch>,
-    regex_match: Option<RegexMatch>,
-    label_match: Option<LabelSelector>,
+    #[serde(rename = "exactMatch")]
+    exact: Option<ExactMatch>,
+    #[serde(rename = "regexMatch")]
+    regex: Option<RegexMatch>,
+    #[serde(rename = "labelMatch")]
+    labels: Option<LabelSelector>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -302,11 +305,7 @@ type Matcher<'a> = Box<dyn Fn(&str, Option<&BTreeMap<String, String>>) -> bool +
 /// The test of a selector on a name and, for nodes, labels.
 fn matcher<'a>(selector: &'a Selector, field: &str) -> Result<Matcher<'a>, Problem> {
     let refuse = |field: String, message: String| Err(problem("InvalidHyperNode", field, message));
-    match (
-        &selector.exact_match,
-        &selector.regex_match,
-        &selector.label_match,
-    ) {
+    match (&selector.exact, &selector.regex, &selector.labels) {
         (Some(exact), None, None) => Ok(Box::new(|name, _| name == &*exact.name)),
         (None, Some(regex), None) => match compile(&regex.pattern) {
             Ok(regex) => Ok(Box::new(move |name, _| regex.is_match(name.as_bytes()))),
