@@ -1,12 +1,12 @@
 //! The group tree, flattened: nodes in pre-order, so that a sub-tree is a range.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 use core::ops::Range;
 
-use crate::cluster::Cluster;
-use crate::cluster::domain::KeyIx;
-use crate::gang::{Group, GroupKind, Minimum, TopologyRule};
+use crate::{
+    cluster::{Cluster, domain::KeyIx},
+    gang::{Group, GroupKind, Minimum, TopologyRule},
+};
 
 /// A node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,8 +161,11 @@ impl Tree {
     /// child that may be left out is there in part.
     pub(crate) fn is_whole(&self, ix: u32, count: &impl Fn(u32) -> u32) -> bool {
         let standing = self.standing(ix, count);
-        (if standing.members == 0 { ix != 0 } else { standing.met })
-            && self.children(ix).all(|child| self.is_whole(child, count))
+        (if standing.members == 0 {
+            ix != 0
+        } else {
+            standing.met
+        }) && self.children(ix).all(|child| self.is_whole(child, count))
     }
 
     /// The fewest members that meet a sub-tree's minimum, whatever leaves they are in.

@@ -8,17 +8,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gangline::cluster::NodeSpec;
-use gangline::gang::{Problem, TopologyRule};
+use gangline::{
+    cluster::NodeSpec,
+    gang::{Problem, TopologyRule},
+};
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use super::super::label_selector;
-use super::super::store::{Store, Stored};
-use super::{NetworkTopology, mode_problem};
-use crate::api::{LabelSelector, or_default, whole_number};
-use crate::load::{Complaint, Severity};
-use crate::problem::{FieldPath, problem};
+use super::{
+    super::{
+        label_selector,
+        store::{Store, Stored},
+    },
+    NetworkTopology, mode_problem,
+};
+use crate::{
+    api::{LabelSelector, or_default, whole_number},
+    load::{Complaint, Severity},
+    problem::{FieldPath, problem},
+};
 
 const LABEL_PREFIX: &str = "gangline.io/hypernode-tier-";
 

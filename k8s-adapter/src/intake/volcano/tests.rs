@@ -1,7 +1,9 @@
 //! Volcano's groups as small clusters.
 
-use crate::intake::testing::{world, world_with};
-use crate::world::{Options, World};
+use crate::{
+    intake::testing::{world, world_with},
+    world::{Options, World},
+};
 
 fn group(spec: &str) -> String {
     format!(
