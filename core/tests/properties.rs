@@ -1,14 +1,13 @@
 //! Promises of the engine under random sequences of outside events; see `support/events.rs`.
 //!
 //! A sequence that fails is shrunk to its shortest part; put it into `fails_no_more` once mended.
+#![allow(unreachable_pub, reason = "modules that several tests share")]
 
 #[path = "support/events.rs"]
 mod events;
 
-use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
-
 use events::{Step, outcome, run, run_aloud};
+use proptest::{prelude::*, test_runner::RngSeed};
 
 fn setting<T: std::str::FromStr>(name: &str, default: T) -> T {
     let text = std::env::var(name).ok();
