@@ -2,7 +2,7 @@
 //!
 //! Data enters as [`NodeSpec`]s, compiled templates and charges (a member of this template takes
 //! these cards on this node). What is free is never patched by hand: it is allocatable minus the
-//! charges, and [`Cluster::undo_to`] takes charges back exactly. Which pod a charge belongs to is
+//! charges, and `Cluster::undo_to` takes charges back exactly. Which pod a charge belongs to is
 //! the engine's ledger; this module never decides where anything goes.
 
 use alloc::{

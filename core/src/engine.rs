@@ -13,6 +13,7 @@ use crate::{
     gang::{GangKey, ScoringRule},
     hash::Map,
     place::{Search, tree::Tree},
+    queue::Reservation,
     units::{Nanos, Uid},
 };
 
@@ -115,17 +116,6 @@ pub struct Placement {
     pub node: NodeIx,
     /// Its cards there.
     pub cards: CardSet,
-}
-
-/// Room held back for a gang that has waited long enough.
-#[derive(Clone, Debug)]
-pub(crate) struct Reservation {
-    /// Who it is for.
-    pub(crate) holder: GangId,
-    /// By node index: reserved.
-    pub(crate) nodes: Vec<bool>,
-    /// When the holder will fit, if every running member that is in the way told how long it runs.
-    pub(crate) starts: Option<Nanos>,
 }
 
 /// The engine. See the module's head.

@@ -732,6 +732,10 @@ impl Scheduler {
         let Some(entry) = self.gangs.get(gang.0) else {
             return Commands::NONE;
         };
+        // Nobody has said what the group needs: it has no life yet, whatever its pods do.
+        if entry.key.is_some() && entry.spec.is_none() && event != life::Event::Deleted {
+            return Commands::NONE;
+        }
         let (rules, census) = (self.rules(entry), entry.census());
         // A group that takes any number of members looks complete while only its finished ones are
         // known; those that come later show that it is not over.
@@ -759,8 +763,12 @@ impl Scheduler {
                 Command::Hold => {}
             }
         }
-        let facts_changed =
-            commands.contains(Command::ReleaseHolds) || commands.contains(Command::Unwind);
+        // A group that counts as one that ran is then judged by what is left of it.
+        let running = |life: life::Life| life.phase() == life::Phase::Running;
+        let started = running(life) && !running(before);
+        let facts_changed = started
+            || commands.contains(Command::ReleaseHolds)
+            || commands.contains(Command::Unwind);
         if facts_changed {
             self.drive(gang, life::Event::Changed);
         }

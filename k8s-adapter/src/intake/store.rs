@@ -133,6 +133,7 @@ impl<S> Stored<S> {
             schedule_timeout: None,
             on_timeout: TimeoutPolicy::default(),
             on_loss: LossMode::default(),
+            started: false,
             disruption: Disruption::default(),
             scoring: None,
             problem: None,
