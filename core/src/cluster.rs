@@ -5,21 +5,25 @@
 //! charges, and [`Cluster::undo_to`] takes charges back exactly. Which pod a charge belongs to is
 //! the engine's ledger; this module never decides where anything goes.
 
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    sync::Arc,
+    vec::Vec,
+};
 use core::cmp::Ordering;
 
 use smallvec::SmallVec;
 
-use crate::bits::CardSet;
-use crate::device::{CardAsk, Inventory, KindIx, Pool};
-use crate::hash::Map;
-use crate::request::{
-    CPU, HostPort, LabelSelector, MEMORY, NODE_LEVEL, NamespaceScope, PODS, PodTerm, Template,
+use crate::{
+    bits::CardSet,
+    device::{CardAsk, Inventory, KindIx},
+    hash::Map,
+    request::{
+        CPU, HostPort, LabelSelector, MEMORY, NODE_LEVEL, NamespaceScope, PODS, PodTerm, Template,
+    },
+    symbols::{Symbol, Symbols},
 };
-use crate::symbols::{Symbol, Symbols};
 
 pub(crate) mod class;
 pub(crate) mod domain;
@@ -221,23 +225,14 @@ impl Cluster {
         for name in spec.resources.keys() {
             self.resource(name);
         }
-        let pools: SmallVec<[Pool; 1]> = spec
+        let kinds: SmallVec<[(KindIx, u32, CardSet); 2]> = spec
             .cards
             .iter()
-            .filter_map(|cards| {
-                let all = CardSet::first(cards.count)?;
-                let kind = self.kind(&cards.kind);
-                Some(Pool {
-                    kind,
-                    all,
-                    unhealthy: cards.unhealthy,
-                    used: CardSet::EMPTY,
-                })
-            })
+            .map(|cards| (self.kind(&cards.kind), cards.count, cards.unhealthy))
             .collect();
         self.retire(node);
         let ix = node.0 as usize;
-        self.nodes[ix].cards = Inventory::new(pools);
+        self.nodes[ix].cards = Inventory::new(kinds);
         for key in 1..self.partitions.len() {
             let name = self.symbols.text(self.partitions[key].key);
             let domain = match spec.labels.get(name) {
@@ -715,14 +710,14 @@ impl Cluster {
                 slot.ports.swap_remove(at);
             }
         }
-        if let Some(ask) = compiled.cards.filter(|_| !cards.is_empty()) {
+        if let Some(ask) = compiled.cards {
             for partition in &mut self.partitions[1..] {
                 partition.count(node, &slot.cards, false);
             }
             if made {
-                slot.cards.take(ask.kind, cards);
+                slot.cards.take(ask, cards);
             } else {
-                slot.cards.give_back(ask.kind, cards);
+                slot.cards.give_back(ask, cards);
             }
             for partition in &mut self.partitions[1..] {
                 partition.count(node, &slot.cards, true);

@@ -26,13 +26,14 @@ mod snapshot;
 pub(crate) mod store;
 pub mod view;
 
-pub use crate::cluster::NodeIx;
 pub use check::{Inconsistency, LedgerLine};
 pub use event::{Event, Rejection};
 pub use snapshot::Snapshot;
 pub use store::Purpose;
 use store::{Gang, GangIx, Pod, PodIx, Slab};
 pub use view::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView, Plan};
+
+pub use crate::cluster::NodeIx;
 
 /// Index of a gang in its scheduler. Valid until the gang is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

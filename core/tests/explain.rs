@@ -4,10 +4,12 @@ mod support;
 
 use std::sync::Arc;
 
-use gangline::engine::{Config, Event, Explanation, Scheduler};
-use gangline::explain::{Cause, Counterfactual, Reason};
-use gangline::gang::{GangSpec, PodPhase};
-use gangline::request::NODE_LEVEL;
+use gangline::{
+    engine::{Config, Event, Explanation, Scheduler},
+    explain::{Cause, Counterfactual, Reason},
+    gang::{GangSpec, PodPhase},
+    request::NODE_LEVEL,
+};
 use support::*;
 
 fn engine(levels: &[&str]) -> Scheduler {

@@ -11,16 +11,14 @@ mod oracle {
 }
 mod support;
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use gangline::Verdict;
-use gangline::bits::CardSet;
-use gangline::units::Nanos;
-
-use oracle::naive::{Answer, Placements, Question};
-use oracle::shrink::smallest;
-use oracle::world::{World, world};
+use gangline::{Verdict, bits::CardSet, units::Nanos};
+use oracle::{
+    naive::{Answer, Placements, Question},
+    shrink::smallest,
+    world::{World, world},
+};
 
 /// What the engine says about one gang: verdict and (pod, node, cards).
 struct Said {

@@ -4,8 +4,10 @@ mod support;
 
 use std::sync::Arc;
 
-use gangline::engine::{Config, Event, Scheduler, Verdict};
-use gangline::gang::{Group, GroupKind, Minimum};
+use gangline::{
+    engine::{Config, Event, Scheduler, Verdict},
+    gang::{Group, GroupKind, Minimum},
+};
 use support::*;
 
 fn engine(levels: &[&str]) -> Scheduler {
@@ -126,4 +128,31 @@ fn sub_groups_start_whole_or_not_at_all() {
     }
     cycle(&mut engine, secs(0));
     assert_eq!(placed_count(&engine, "j"), 9);
+}
+
+#[test]
+fn more_cards_than_have_numbers_are_counted() {
+    let mut engine = engine(&["rack"]);
+    apply(&mut engine, [Event::Node(node("n1", 80, &["rack=r1"]))]);
+    let thirty = Arc::new(template(30, 1000));
+    submit(
+        &mut engine,
+        gang_of("fits", required(role("m", 0, 2), "rack")),
+        2,
+        &thirty,
+    );
+    submit(
+        &mut engine,
+        gang_of("not", required(role("m", 0, 1), "rack")),
+        1,
+        &thirty,
+    );
+    cycle(&mut engine, secs(0));
+    let placed = [placed_count(&engine, "fits"), placed_count(&engine, "not")];
+    assert_eq!(
+        placed.iter().sum::<usize>(),
+        placed[0].max(placed[1]),
+        "{placed:?}"
+    );
+    assert!(placed[0] == 2 || placed[1] == 1);
 }

@@ -10,22 +10,20 @@
 //! first, then all second ones, as controllers that work side by side would make them. A manifest
 //! object that is in the dump replaces what the dump says, but running pods stay as they are.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
-use gangline::Event;
-use gangline::cluster::NodeSpec;
-use gangline::gang::Problem;
-use gangline::units::Nanos;
+use gangline::{Event, cluster::NodeSpec, gang::Problem, units::Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::api;
-use crate::expand::{self, ExistingPods};
-use crate::intake::{self, Dialect, Member, Roster, Surroundings};
-use crate::load::{self, Complaint, Document, LoadError, Severity, Sink};
-use crate::member::PodReader;
-use crate::node::node_spec;
-use crate::problem::Problems;
+use crate::{
+    api,
+    expand::{self, ExistingPods},
+    intake::{self, Dialect, Member, Roster, Surroundings},
+    load::{self, Complaint, Document, LoadError, Severity, Sink},
+    member::PodReader,
+    node::node_spec,
+    problem::Problems,
+};
 
 mod kinds;
 mod levels;
@@ -192,6 +190,9 @@ impl<'p> Builder<'p> {
                 .flat_map(|dialect| dialect.gangs(&mut roster, &mut around))
                 .collect();
             gangs.sort_by(|one, other| one.key.cmp(&other.key));
+            for gang in &mut gangs {
+                gang.problem = gang.problem.take().or_else(|| gang.check().err());
+            }
             gangs
         };
         let levels = match &self.options.levels {

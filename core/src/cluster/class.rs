@@ -10,8 +10,7 @@ use core::hash::Hasher;
 use hashbrown::HashTable;
 
 use super::shape::ShapeIx;
-use crate::device::Inventory;
-use crate::hash::WordHasher;
+use crate::{device::Inventory, hash::WordHasher};
 
 /// Index of a class; re-used after the class has lost its last node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -40,7 +40,8 @@ pub struct NodeSpec {
 pub struct NodeCards {
     /// The resource name that counts them, such as `nvidia.com/gpu`.
     pub kind: String,
-    /// How many there are, numbered from 0; at most [`CardSet::CAPACITY`].
+    /// How many there are, numbered from 0. More than [`CardSet::CAPACITY`] (time slicing makes
+    /// them) have no numbers: they are only counted.
     pub count: u32,
     /// The product, for people; empty when nobody said.
     pub model: String,

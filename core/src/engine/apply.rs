@@ -3,26 +3,34 @@
 //! Everything is checked before anything changes. What is free is never set by hand: a pod's charge
 //! is made when it is bound or held and taken back when it is gone, ended or moved.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{
+    boxed::Box,
+    format,
+    string::{String, ToString},
+    sync::Arc,
+    vec::Vec,
+};
 use core::hash::Hasher;
 
 use smallvec::SmallVec;
 
-use super::store::{BindFailures, Charge, Gang, GangIx, Pod, PodIx, Purpose, Tally};
-use super::view::MemberState;
-use super::{Event, GangId, NodeIx, Rejection, Scheduler, Verdict};
-use crate::bits::CardSet;
-use crate::cluster::NodeSpec;
-use crate::gang::life::{self, Command, Commands};
-use crate::gang::{GangKey, GangSpec, PodPhase, PodSpec};
-use crate::hash::WordHasher;
-use crate::place::tree::Tree;
-use crate::request::Template;
-use crate::units::{Nanos, Uid};
+use super::{
+    Event, GangId, NodeIx, Rejection, Scheduler, Verdict,
+    store::{BindFailures, Charge, Gang, GangIx, Pod, PodIx, Purpose, Tally},
+    view::MemberState,
+};
+use crate::{
+    bits::CardSet,
+    cluster::NodeSpec,
+    gang::{
+        GangKey, GangSpec, PodPhase, PodSpec,
+        life::{self, Command, Commands},
+    },
+    hash::WordHasher,
+    place::tree::Tree,
+    request::Template,
+    units::{Nanos, Uid},
+};
 
 /// Largest amount of a resource that one object may state: sums over a node's pods still fit.
 const MOST: i64 = 1 << 60;
@@ -896,9 +904,6 @@ fn check_node(spec: &NodeSpec) -> Result<(), Rejection> {
         }
     }
     for (index, cards) in spec.cards.iter().enumerate() {
-        if cards.count > CardSet::CAPACITY {
-            return Err(invalid(object(), "cards.count", &cards.count, "at most 64"));
-        }
         if spec.cards[..index]
             .iter()
             .any(|other| other.kind == cards.kind)

@@ -5,20 +5,20 @@
 //! something happens that could change it, so a quiet cluster costs nothing.
 
 use alloc::vec::Vec;
-use core::cmp::Reverse;
-use core::hash::Hasher;
+use core::{cmp::Reverse, hash::Hasher};
 
-use super::store::{GangIx, PodIx, Purpose, Tried};
-use super::view::MemberState;
-use super::{Decision, Placement, Scheduler, Verdict};
-use crate::cluster::Cluster;
-use crate::cluster::domain::NO_DOMAIN;
-use crate::cluster::template::TemplateIx;
-use crate::gang::life::{self, Command, Phase};
-use crate::hash::{Map, WordHasher};
-use crate::place::tree::Tree;
-use crate::place::{Batch, Outcome, Request};
-use crate::units::Nanos;
+use super::{
+    Decision, Placement, Scheduler, Verdict,
+    store::{GangIx, PodIx, Purpose, Tried},
+    view::MemberState,
+};
+use crate::{
+    cluster::{Cluster, domain::NO_DOMAIN, template::TemplateIx},
+    gang::life::{self, Command, Phase},
+    hash::{Map, WordHasher},
+    place::{Batch, Outcome, Request, tree::Tree},
+    units::Nanos,
+};
 
 /// Memory that is kept between cycles.
 #[derive(Clone, Debug, Default)]

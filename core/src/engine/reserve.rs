@@ -7,15 +7,14 @@
 //! nodes only if all their members end before the gang's start; when nobody told durations the start
 //! is unknown, and they may not use them at all.
 
-use alloc::vec;
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
-use super::cycle::Members;
-use super::store::GangIx;
-use super::{NodeIx, Reservation, Scheduler};
-use crate::gang::life::Phase;
-use crate::place::{Outcome, Request};
-use crate::units::Nanos;
+use super::{NodeIx, Reservation, Scheduler, cycle::Members, store::GangIx};
+use crate::{
+    gang::life::Phase,
+    place::{Outcome, Request},
+    units::Nanos,
+};
 
 impl Scheduler {
     /// Whether a gang must keep off the reserved nodes.

@@ -3,21 +3,21 @@
 //! A pod's [`Charge`] is its line in the ledger. Counts of members by state are kept per leaf of
 //! the group tree, so that the facts about a gang cost its tree, not its members.
 
-use alloc::boxed::Box;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
 use smallvec::SmallVec;
 
-use super::view::MemberState;
-use super::{NodeIx, Verdict};
-use crate::bits::CardSet;
-use crate::cluster::template::TemplateIx;
-use crate::gang::life::{Census, Life};
-use crate::gang::{GangKey, GangSpec, PodPhase, PodSpec};
-use crate::place::tree::{Tree, TreeKind};
-use crate::units::{Nanos, Uid};
+use super::{NodeIx, Verdict, view::MemberState};
+use crate::{
+    bits::CardSet,
+    cluster::template::TemplateIx,
+    gang::{
+        GangKey, GangSpec, PodPhase, PodSpec,
+        life::{Census, Life},
+    },
+    place::tree::{Tree, TreeKind},
+    units::{Nanos, Uid},
+};
 
 /// Index of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,21 +1,25 @@
 //! Reasons, from the state as it is: what fails where, and which member binds.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec;
-use alloc::vec::Vec;
+use alloc::{
+    boxed::Box,
+    format,
+    string::{String, ToString},
+    vec,
+    vec::Vec,
+};
 
 use super::{Cause, DomainAttempt, Explainer, NodeCount, Reason, Shortfall};
-use crate::cluster::domain::{KeyIx, NO_DOMAIN, NODE_KEY};
-use crate::cluster::shape::{StaticFit, static_fit};
-use crate::cluster::template::TemplateIx;
-use crate::cluster::{NodeIx, Shortage};
-use crate::engine::cycle::Members;
-use crate::engine::store::PodIx;
-use crate::engine::{Explanation, GangId, MemberState, Verdict};
-use crate::gang::life::{End, Phase};
-use crate::place::{Outcome, Request, bound, check_node};
+use crate::{
+    cluster::{
+        NodeIx, Shortage,
+        domain::{KeyIx, NO_DOMAIN, NODE_KEY},
+        shape::{StaticFit, static_fit},
+        template::TemplateIx,
+    },
+    engine::{Explanation, GangId, MemberState, Verdict, cycle::Members, store::PodIx},
+    gang::life::{End, Phase},
+    place::{Outcome, Request, bound, check_node},
+};
 
 impl Explainer {
     /// Everything but counterfactuals.
@@ -366,7 +370,7 @@ impl Explainer {
                 .sum();
             let scattered: u64 = usable
                 .iter()
-                .map(|&n| u64::from(cluster.node(n).cards.free(ask.kind).len()))
+                .map(|&n| u64::from(cluster.node(n).cards.free(ask.kind)))
                 .sum();
             note(
                 fits,
@@ -588,7 +592,7 @@ impl Explainer {
                     }
                 }
                 let free_cards = kind.map_or(0, |kind| match key {
-                    NODE_KEY => engine.cluster.node(NodeIx(domain)).cards.free(kind).len(),
+                    NODE_KEY => engine.cluster.node(NodeIx(domain)).cards.free(kind),
                     _ => engine.cluster.partition(key).domains[domain as usize].free_cards(kind),
                 });
                 let present = key != NODE_KEY || engine.cluster.node(NodeIx(domain)).spec.is_some();
@@ -705,7 +709,7 @@ impl Explainer {
             .filter(|&node| self.static_cause(template, node).is_none())
             .collect();
         if let Some(ask) = compiled.cards {
-            let free = |&node: &NodeIx| i64::from(cluster.node(node).cards.free(ask.kind).len());
+            let free = |&node: &NodeIx| i64::from(cluster.node(node).cards.free(ask.kind));
             let most = usable.iter().map(free).max().unwrap_or(0);
             if most < i64::from(ask.count) {
                 return Some(Shortfall {

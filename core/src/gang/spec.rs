@@ -4,8 +4,7 @@
 //! role name, in any order of arrival). [`GangSpec::check`] says whether a tree makes sense; the
 //! engine refuses or parks what does not. Nothing here holds capacity or knows a node.
 
-use alloc::format;
-use alloc::{string::String, sync::Arc, vec::Vec};
+use alloc::{format, string::String, sync::Arc, vec::Vec};
 
 pub use crate::gang::policy::{Disruption, LossMode, TimeoutPolicy};
 use crate::{

@@ -4,10 +4,10 @@
 //! cheapest is taken. Worths are integers made from free shares in thousandths, so they are the
 //! same on every machine. A new rule is a new [`Score`] and a line in [`price`].
 
-use crate::cluster::class::Class;
-use crate::cluster::template::Compiled;
-use crate::cluster::{CPU_IX, MEMORY_IX};
-use crate::gang::ScoringRule;
+use crate::{
+    cluster::{CPU_IX, MEMORY_IX, class::Class, template::Compiled},
+    gang::ScoringRule,
+};
 
 /// What is free on a node, in thousandths of what it has; 0 where it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,13 +84,7 @@ pub(crate) fn price(
     };
     let scalar =
         |resource: u16, taken: i64| share(free(resource).saturating_sub(taken), all(resource));
-    let cards_all: u32 = class.cards.pools().iter().map(|pool| pool.all.len()).sum();
-    let cards_free: u32 = class
-        .cards
-        .pools()
-        .iter()
-        .map(|pool| pool.free().len())
-        .sum();
+    let (cards_all, cards_free) = class.cards.totals();
     let asked_cards = template.cards.map_or(0, |ask| ask.count);
     let before = FreeShares {
         cards: share(i64::from(cards_free), i64::from(cards_all)),

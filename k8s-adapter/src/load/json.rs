@@ -3,16 +3,18 @@
 //! The text is gone over once to find the objects (and the items of lists); each is decoded later,
 //! straight into the type that it is.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
-use serde::Deserialize;
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
-use super::split::Chunk;
-use super::yaml::Broken;
+use super::{split::Chunk, yaml::Broken};
 
 /// What every object starts with; of lists also the items.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Envelope<'a> {
     #[serde(borrow)]
@@ -38,6 +40,11 @@ struct EnvelopeMeta<'a> {
 }
 
 impl Envelope<'_> {
+    /// Whether all is known that names an object.
+    fn is_named(&self) -> bool {
+        self.api_version.is_some() && self.kind.is_some() && self.metadata.is_some()
+    }
+
     /// Name (or the start of a name that the API server completes) and namespace.
     pub(super) fn names(&self) -> (&str, &str) {
         let Some(metadata) = &self.metadata else {
@@ -51,6 +58,55 @@ impl Envelope<'_> {
             name.unwrap_or_default(),
             metadata.namespace.as_deref().unwrap_or_default(),
         )
+    }
+}
+
+/// The envelope of an item of a list, read only as far as its names go, which is a small part of it:
+/// the whole item is read when it is decoded.
+pub(super) fn item_envelope(raw: &RawValue) -> Result<Envelope<'_>, serde_json::Error> {
+    let mut envelope = Envelope::default();
+    let mut deserializer = serde_json::Deserializer::from_str(raw.get());
+    let outcome = Head(&mut envelope).deserialize(&mut deserializer);
+    match outcome {
+        // Stopped half-way on purpose.
+        Err(_) if envelope.is_named() => Ok(envelope),
+        outcome => outcome.map(|()| envelope),
+    }
+}
+
+struct Head<'e, 'a>(&'e mut Envelope<'a>);
+
+impl<'de> DeserializeSeed<'de> for Head<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Head<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let envelope = self.0;
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            match &*key {
+                "apiVersion" => envelope.api_version = map.next_value()?,
+                "kind" => envelope.kind = map.next_value()?,
+                "metadata" => envelope.metadata = map.next_value()?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            if envelope.is_named() {
+                return Err(A::Error::custom("enough"));
+            }
+        }
+        Ok(())
     }
 }
 

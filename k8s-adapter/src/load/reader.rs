@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
-use super::json::{self, Envelope};
-use super::split::{self, Chunk};
-use super::yaml::{self, Broken};
-use super::{Body, Complaint, Document, Severity, Sink, Source};
+use super::{
+    Body, Complaint, Document, Severity, Sink, Source,
+    json::{self, Envelope},
+    split::{self, Chunk},
+    yaml::{self, Broken},
+};
 
 const ACCEPTED: &str = "Kubernetes objects as YAML or JSON in UTF-8, also as gzip";
 
@@ -102,7 +103,7 @@ impl Reader<'_> {
         };
         let defaults = item_defaults(envelope.api_version.as_deref().unwrap_or_default(), kind);
         for (item, raw) in (1..).zip(items) {
-            match serde_json::from_str(raw.get()) {
+            match json::item_envelope(raw) {
                 Ok(inner) => self.json_object(item, raw, &inner, defaults),
                 Err(error) => self.malformed(item, json::without_place(&error)),
             }

@@ -12,7 +12,7 @@ pub(super) struct Chunk<'a> {
     pub(super) line: u64,
 }
 
-impl<'a> Chunk<'a> {
+impl Chunk<'_> {
     /// Whether it holds nothing but blank lines, comments and `%` directives.
     fn is_blank(&self) -> bool {
         self.text.lines().all(|line| {

@@ -1,8 +1,6 @@
 //! What a person's files do to the loader, good and bad.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _, fs, io::Write as _};
 
 use serde::Deserialize;
 
@@ -117,8 +115,8 @@ fn a_list_is_read_item_by_item_in_json_and_yaml_and_a_bad_item_costs_only_itself
 fn yaml_of_any_shape_gives_the_same_objects_as_json() {
     let (head, items) = YAML_LIST.split_once("items:\n").unwrap();
     let (items, tail) = items.split_once("kind: List").unwrap();
-    let items: String = items.lines().map(|line| format!("    {line}\n")).collect();
-    let indented = format!("{head}items:\n{items}kind: List{tail}");
+    let items = items.trim_end().replace('\n', "\n    ");
+    let indented = format!("{head}items:\n    {items}\nkind: List{tail}");
     assert_eq!(read(indented).objects.len(), 2);
     assert_eq!(
         read("{apiVersion: v1, kind: Pod, metadata: {name: a}}").objects,
@@ -244,7 +242,7 @@ fn anchors_work_and_bombs_do_not() {
     for level in 1..9 {
         let alias = format!("*a{}", level - 1);
         let list = [alias.as_str(); 10].join(", ");
-        bomb += &format!("a{level}: &a{level} [{list}]\n");
+        writeln!(bomb, "a{level}: &a{level} [{list}]").unwrap();
     }
     let seen = read(bomb);
     assert!(seen.objects.is_empty());

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gangline::Event;
-use gangline::units::Nanos;
+use gangline::{Config, Event, Scheduler, explain::Reason, units::Nanos};
 
 use super::{Options, World};
 use crate::intake::testing::{world, world_with};
@@ -295,4 +294,202 @@ fn a_pod_of_the_dump_without_a_name_is_refused() {
     let world = world(text);
     assert_eq!(world.counts.pods, 0);
     assert!(world.complaint_lines()[0].contains("metadata.name: missing"));
+}
+
+/// The engine after one decision about the world.
+fn decided(world: &World) -> Scheduler {
+    let mut scheduler = Scheduler::new(Config {
+        levels: world.levels.clone(),
+        ..Config::default()
+    });
+    for event in &world.events {
+        scheduler
+            .apply(event.clone())
+            .expect("an event that the engine takes");
+    }
+    scheduler.decide(world.now);
+    scheduler
+}
+
+/// Each gang as `name: verdict reason`.
+fn verdicts(world: &World) -> Vec<String> {
+    let scheduler = decided(world);
+    let shown = |gang| {
+        let view = scheduler.gang(gang)?;
+        let reason = scheduler.why(gang).and_then(|why| why.reason);
+        let code = reason.as_ref().map_or("", |reason| reason.code());
+        Some(
+            format!("{}: {:?} {code}", view.name, view.verdict)
+                .trim_end()
+                .to_owned(),
+        )
+    };
+    let mut lines: Vec<_> = scheduler.gangs().into_iter().filter_map(shown).collect();
+    lines.sort();
+    lines
+}
+
+fn gpu_node(name: &str, gpus: u32, labels: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: {{{labels}}}}}\nstatus: \
+         {{allocatable: {{cpu: 64, memory: 256Gi, pods: 110, nvidia.com/gpu: {gpus}}}}}\n---\n"
+    )
+}
+
+const ONE_GPU: &str = "containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]";
+
+#[test]
+fn two_services_that_do_not_both_fit_are_decided_whole() {
+    let group = |name: &str| {
+        format!(
+            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {{name: \
+             {name}}}\nspec: {{minMember: 4}}\n---\n"
+        )
+    };
+    let service = |name: &str| {
+        stateful_set(name, "4").replace("containers: [{name: c}]", ONE_GPU) + &group(name)
+    };
+    let dump = gpu_node("n1", 3, "") + &gpu_node("n2", 2, "");
+    let manifest = service("a") + &service("b");
+    let world = world_with(&dump, &manifest, &Options::default());
+    assert!(world.complaints.is_empty(), "{:?}", world.complaint_lines());
+    assert_eq!(verdicts(&world), ["a: Placed", "b: Infeasible DoesNotFit"]);
+}
+
+#[test]
+fn a_group_in_another_namespace_or_nowhere_is_not_found() {
+    let group = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: g, \
+                 namespace: elsewhere}\nspec: {minMember: 1}\n---\n";
+    let named = |pod: &str, group: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {pod}, annotations: \
+             {{scheduling.k8s.io/group-name: {group}}}}}\nspec: {{priority: 0}}\n---\n"
+        )
+    };
+    let text = [
+        &gpu_node("n", 1, ""),
+        group,
+        &named("p", "g"),
+        &named("q", "h"),
+    ]
+    .concat();
+    let world = world(&text);
+    let scheduler = decided(&world);
+    let reason = |name: &str| {
+        let gang = scheduler.find("default", name).expect("the gang");
+        scheduler.why(gang).expect("a reason").members[0].1.clone()
+    };
+    let found_elsewhere = |reason: Reason| match reason {
+        Reason::GroupNotFound { elsewhere, .. } => elsewhere,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(found_elsewhere(reason("g")).as_deref(), Some("elsewhere"));
+    assert_eq!(found_elsewhere(reason("h")), None);
+}
+
+#[test]
+fn objects_that_cannot_be_honoured_wait_with_their_problem_and_others_run() {
+    let text = [
+        gpu_node("n", 4, "rack: r"),
+        pod("fine", &format!("priority: 0, {ONE_GPU}")),
+        pod(
+            "grouped",
+            &format!("priority: 0, {ONE_GPU}, schedulingGroup: {{podGroupName: g}}"),
+        ),
+        pod(
+            "basic",
+            &format!("priority: 0, {ONE_GPU}, schedulingGroup: {{podGroupName: b}}"),
+        ),
+        "apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nmetadata: {name: g}\nspec: \
+         {schedulingPolicy: {gang: {minCount: 1e30}}}\n---\n"
+            .into(),
+        "apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nmetadata: {name: b}\nspec: \
+         {schedulingPolicy: {basic: {}}, schedulingConstraints: {topology: [{key: rack}]}}\n---\n"
+            .into(),
+    ];
+    let world = world(&text.concat());
+    assert_eq!(world.levels, ["rack"]);
+    assert_eq!(
+        verdicts(&world),
+        ["b: Placed", "fine: Placed", "g: Waiting InvalidObject"]
+    );
+}
+
+/// One object of each kind that is read.
+const ALL_KINDS: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n, labels: {rack: r}}
+status: {allocatable: {cpu: 64, pods: 110, nvidia.com/gpu: 8}}
+---
+apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {name: h}
+spec: {tier: 1, members: [{type: Node, selector: {regexMatch: {pattern: '^n'}}}]}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: v}
+spec:
+  minMember: 2
+  networkTopology: {highestTierAllowed: 1}
+  subGroupPolicy: [{name: s, matchLabelKeys: [app], subGroupSize: 1, minSubGroups: 1}]
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: PodGroup
+metadata: {name: x}
+spec: {minMember: 1, scheduleTimeoutSeconds: 5, minResources: {cpu: 1}}
+---
+apiVersion: scheduling.k8s.io/v1alpha3
+kind: CompositePodGroup
+metadata: {name: c}
+spec: {schedulingPolicy: {gang: {minGroupCount: 1}}}
+---
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: k}
+spec: {parentCompositePodGroupName: c, schedulingPolicy: {gang: {minCount: 1}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, labels: {app: a}, annotations: {scheduling.k8s.io/group-name: v}}
+spec: {priority: 1, containers: [{resources: {requests: {cpu: 500m}}}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: s}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: s}}
+  template: {metadata: {labels: {app: s}}, spec: {schedulerName: volcano}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: q}
+spec: {priority: 1, schedulingGroup: {podGroupName: k}}
+";
+
+proptest::proptest! {
+    /// Whatever is cut out or put in anywhere: no panic, and nothing that the engine refuses.
+    #[test]
+    fn damaged_input_never_stops_anything(
+        at in 0..ALL_KINDS.len(),
+        cut in 0_usize..12,
+        put in "[-0-9a-z:{}'\\n ]{0,8}",
+        as_manifest: bool,
+    ) {
+        let mut text = ALL_KINDS.to_owned();
+        text.replace_range(at..(at + cut).min(ALL_KINDS.len()), &put);
+        let (dump, manifest) = if as_manifest { ("", &*text) } else { (&*text, "") };
+        let world = world_with(dump, manifest, &Options::default());
+        decided(&world);
+    }
+}
+
+#[test]
+fn every_kind_is_read_without_complaint() {
+    let world = world(ALL_KINDS);
+    assert!(world.complaints.is_empty(), "{:?}", world.complaint_lines());
+    assert!(world.gangs().all(|gang| gang.problem.is_none()));
+    assert_eq!(world.trees().len(), 3);
 }

@@ -176,6 +176,18 @@ fn a_tree_of_composites_is_one_gang_with_the_pod_groups_as_roles() {
 }
 
 #[test]
+fn groups_that_a_composite_still_lacks_are_waited_for() {
+    let text = [
+        composite("c", "schedulingPolicy: {gang: {minGroupCount: 3}}"),
+        group("g", &format!("parentCompositePodGroupName: c, {GANG}")),
+    ];
+    assert_eq!(
+        world(&text.concat()).trees(),
+        ["native-composite/c: composite/c[2 of g>=3, c/(missing)>=1]"]
+    );
+}
+
+#[test]
 fn parents_in_a_circle_or_missing_harm_only_their_own_groups() {
     let under = |parent: &str| format!("parentCompositePodGroupName: {parent}, {GANG}");
     let both = "schedulingPolicy: {gang: {minGroupCount: 1}}";

@@ -8,9 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::gang::{GangSpec, Group, GroupKind, Minimum, Problem};
 
-use super::super::store::{self, Name, Stored};
-use super::super::{Roster, Surroundings};
-use super::{GroupSpec, Level, Native, SOURCE, leaf};
+use super::{
+    super::{
+        Roster, Surroundings,
+        store::{self, Name, Stored},
+    },
+    GroupSpec, Level, Native, SOURCE, leaf,
+};
 use crate::problem::problem;
 
 const COMPOSITE_SOURCE: &str = "native-composite";
@@ -144,7 +148,7 @@ impl Native {
             Some(Err(problem)) => return Err(problem.clone()),
             None => return Err(problem("ParentNotFound", PARENT_FIELD, name.1.clone())),
         };
-        let min = spec.minimum(Level::Groups)?.unwrap_or(0);
+        let mut min = spec.minimum(Level::Groups)?.unwrap_or(0);
         let mut groups = Vec::new();
         for child in below.iter().flat_map(|below| &below.composites) {
             groups.push(self.subtree(child, children, depth + 1)?);
@@ -155,6 +159,11 @@ impl Native {
                 Some(Err(problem)) => return Err(problem.clone()),
                 None => {}
             }
+        }
+        if groups.len() < min as usize {
+            // Groups that are not there yet: one leaf stands for all of them.
+            groups.push(store::role(&format!("{}/(missing)", name.1), 1));
+            min = groups.len() as u32;
         }
         Ok(Group {
             // Leaves are found by their `PodGroup`'s name; an inner node may not take that name.

@@ -1,24 +1,33 @@
 //! `HyperNode`s, Volcano's tree of switches, as node labels.
 //!
-//! A node below a `HyperNode` of tier N gets the label `gangline.io/hypernode-tier-N` with the
-//! `HyperNode`'s name; each tier is then a topology level like any other. Tiers grow upward there
-//! (1 is next to the nodes), levels are listed coarse to fine here. Where a node has nothing on a
-//! tier, the `HyperNode` below stands in: "within tier N" means within one `HyperNode` of tier N *or
-//! less*. `HyperNode`s that go round in a circle are not used.
+//! A node below a `HyperNode` of tier N gets the label `gangline.io/hypernode-tier-N`, with `/` and
+//! the tier's name behind it where the tier has one; its value is the `HyperNode`'s name. Each tier
+//! is then a topology level like any other. Tiers grow upward there (1 is next to the nodes), levels
+//! are listed coarse to fine here. Where a node has nothing on a tier, the `HyperNode` below stands
+//! in: "within tier N" means within one `HyperNode` of tier N *or less*.
+//! `HyperNode`s that go round in a circle are not used.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gangline::cluster::NodeSpec;
-use gangline::gang::{Problem, TopologyRule};
+use gangline::{
+    cluster::NodeSpec,
+    gang::{Problem, TopologyRule},
+};
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use super::super::label_selector;
-use super::super::store::{Store, Stored};
-use super::{NetworkTopology, mode_problem};
-use crate::api::{LabelSelector, or_default, whole_number};
-use crate::load::{Complaint, Severity};
-use crate::problem::{FieldPath, problem};
+use super::{
+    super::{
+        label_selector,
+        store::{Store, Stored},
+    },
+    NetworkTopology, mode_problem,
+};
+use crate::{
+    api::{LabelSelector, or_default, whole_number},
+    load::{Complaint, Severity},
+    problem::{FieldPath, problem},
+};
 
 const LABEL_PREFIX: &str = "gangline.io/hypernode-tier-";
 
@@ -43,11 +52,14 @@ struct MemberSpec {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default)]
 struct Selector {
-    exact_match: Option<ExactMatch>,
-    regex_match: Option<RegexMatch>,
-    label_match: Option<LabelSelector>,
+    #[serde(rename = "exactMatch")]
+    exact: Option<ExactMatch>,
+    #[serde(rename = "regexMatch")]
+    regex: Option<RegexMatch>,
+    #[serde(rename = "labelMatch")]
+    labels: Option<LabelSelector>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -302,11 +314,7 @@ type Matcher<'a> = Box<dyn Fn(&str, Option<&BTreeMap<String, String>>) -> bool +
 /// The test of a selector on a name and, for nodes, labels.
 fn matcher<'a>(selector: &'a Selector, field: &str) -> Result<Matcher<'a>, Problem> {
     let refuse = |field: String, message: String| Err(problem("InvalidHyperNode", field, message));
-    match (
-        &selector.exact_match,
-        &selector.regex_match,
-        &selector.label_match,
-    ) {
+    match (&selector.exact, &selector.regex, &selector.labels) {
         (Some(exact), None, None) => Ok(Box::new(|name, _| name == &*exact.name)),
         (None, Some(regex), None) => match compile(&regex.pattern) {
             Ok(regex) => Ok(Box::new(move |name, _| regex.is_match(name.as_bytes()))),
