@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use gangline::bits::CardSet;
 use gangline::cluster::{NodeCards, NodeSpec};
-use gangline::engine::{Config, Event, MemberState, Purpose, Scheduler, Verdict};
+use gangline::engine::{Config, Event, MemberState, Purpose, Scheduler, Snapshot, Verdict};
 use gangline::gang::life::Phase;
 use gangline::gang::{
     Disruption, GangKey, GangSpec, Group, GroupKind, LossMode, Minimum, PodPhase, PodSpec, Role,
@@ -58,6 +58,15 @@ pub fn run(steps: &[Step]) {
 /// Plays the steps and prints what happens: to understand a failure.
 pub fn run_aloud(steps: &[Step]) {
     play(steps, true);
+}
+
+/// The snapshot that steps lead to.
+pub fn snapshot_after(steps: &[Step]) -> Snapshot {
+    let mut world = World::new();
+    for &step in steps.iter().take(MOST_STEPS) {
+        world.play(step);
+    }
+    world.engine.snapshot()
 }
 
 fn play(steps: &[Step], loud: bool) {
