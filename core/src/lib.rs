@@ -20,6 +20,7 @@
 //! Without the `alloc` feature only `units`, `bits` and `gang::life` exist, and nothing needs a
 //! heap.
 #![no_std]
+#![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "alloc")]

@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn a_status_that_says_it_ran_is_believed_and_a_broken_one_costs_nothing() {
         let started = |status: &str| {
-            let yaml = format!("{}\nstatus: {status}\n", group("minMember: 3").trim_end());
-            world(&yaml).gang("g").started
+            let status = format!("status: {status}\n---\n");
+            world(&group("minMember: 3").replace("---\n", &status)).gang("g").started
         };
         assert!(started("{phase: Running}"));
         assert!(started(
