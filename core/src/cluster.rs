@@ -716,16 +716,17 @@ impl Cluster {
             }
         }
         if let Some(ask) = compiled.cards.filter(|_| !cards.is_empty()) {
-            for partition in &mut self.partitions[1..] {
-                partition.count(node, &slot.cards, false);
-            }
+            let before = slot.cards.free(ask.kind).len();
             if made {
                 slot.cards.take(ask.kind, cards);
             } else {
                 slot.cards.give_back(ask.kind, cards);
             }
-            for partition in &mut self.partitions[1..] {
-                partition.count(node, &slot.cards, true);
+            let after = slot.cards.free(ask.kind).len();
+            if before != after {
+                for partition in &mut self.partitions[1..] {
+                    partition.recount(node, ask.kind, before, after);
+                }
             }
         }
         if !(compiled.counted_by.is_empty() && compiled.anti_affinity.is_empty()) {

@@ -16,21 +16,22 @@
 use alloc::vec::Vec;
 
 use crate::bits::CardSet;
-use crate::cluster::class::ClassIx;
 use crate::cluster::domain::{KeyIx, NO_DOMAIN};
 use crate::cluster::shape::{StaticFit, static_fit};
 use crate::cluster::template::TemplateIx;
-use crate::cluster::{Cluster, NodeIx, class_capacity};
+use crate::cluster::{Cluster, NodeIx};
 use crate::explain::Cause;
 use crate::gang::ScoringRule;
 
 pub(crate) mod bound;
 mod exhaust;
 mod greedy;
+mod rates;
 pub(crate) mod relate;
 pub(crate) mod score;
 pub(crate) mod tree;
 
+use rates::{Rate, Tables};
 use tree::Tree;
 
 /// Members that are alike in every respect: same leaf, same template.
@@ -78,19 +79,6 @@ pub(crate) struct Placed {
     pub(crate) cards: CardSet,
 }
 
-/// How many members of a template a node of a class can take, and the price of one.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rate {
-    capacity: u32,
-    price: i64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct RateMemo {
-    generation: u64,
-    rate: Rate,
-}
-
 /// The search with its scratch memory, which is kept between searches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Search {
@@ -102,8 +90,7 @@ pub(crate) struct Search {
     domain: Vec<u32>,
     /// By tree node: a domain that a preferred level narrows to for now.
     narrowed: Vec<Option<(KeyIx, u32)>>,
-    /// By batch, then class.
-    rates: Vec<Vec<RateMemo>>,
+    rates: Tables,
     greedy: greedy::Scratch,
     exhaust: exhaust::Scratch,
     relate: relate::Scratch,
@@ -152,6 +139,17 @@ impl Search {
         self.relate.forget();
     }
 
+    /// The node that one member by itself gets, if its rules say nothing about single nodes or other
+    /// pods: by classes alone. Node order must be settled.
+    pub(crate) fn cheapest(
+        &mut self,
+        cluster: &mut Cluster,
+        template: TemplateIx,
+        rule: ScoringRule,
+    ) -> Option<NodeIx> {
+        self.rates.of(template, rule).cheapest(cluster)
+    }
+
     /// Counts as if a tree node's domain were this one.
     pub(crate) fn fix_domain(&mut self, ix: u32, domain: u32) {
         self.domain[ix as usize] = domain;
@@ -184,12 +182,7 @@ impl Search {
         self.domain.extend_from_slice(request.pinned);
         self.narrowed.clear();
         self.narrowed.resize(request.tree.nodes.len(), None);
-        if self.rates.len() < request.batches.len() {
-            self.rates.resize(request.batches.len(), Vec::new());
-        }
-        for memo in &mut self.rates {
-            memo.fill(RateMemo::default());
-        }
+        self.rates.assign(request.batches, request.rule);
         self.steps = 0;
     }
 
@@ -240,53 +233,6 @@ impl Search {
         true
     }
 
-    /// Capacity and price of a class for a batch, by what is free and static rules; asked once.
-    fn rate(
-        &mut self,
-        cluster: &mut Cluster,
-        request: &Request<'_>,
-        batch: u32,
-        class: ClassIx,
-    ) -> Rate {
-        let memo = &mut self.rates[batch as usize];
-        if memo.len() < cluster.classes.limit() {
-            memo.resize(cluster.classes.limit(), RateMemo::default());
-        }
-        let generation = cluster.classes.get(class).generation;
-        let entry = memo[class.0 as usize];
-        if entry.generation == generation {
-            return entry.rate;
-        }
-        let rate = Self::rate_anew(cluster, request, batch, class);
-        self.rates[batch as usize][class.0 as usize] = RateMemo { generation, rate };
-        rate
-    }
-
-    fn rate_anew(cluster: &mut Cluster, request: &Request<'_>, batch: u32, class: ClassIx) -> Rate {
-        let template = request.batches[batch as usize].template;
-        let names_nodes = cluster.template(template).names_nodes;
-        // Templates that name nodes get their static answer node by node.
-        let fit = if names_nodes {
-            StaticFit::Fits { preference: 0 }
-        } else {
-            cluster.static_fit(template, class)
-        };
-        let StaticFit::Fits { preference } = fit else {
-            return Rate::default();
-        };
-        let compiled = cluster.template(template);
-        let state = cluster.classes.get(class);
-        let capacity = class_capacity(compiled, state);
-        if capacity == 0 {
-            return Rate::default();
-        }
-        let price = score::price(request.rule, compiled, state, cluster.allocatable_of(class));
-        Rate {
-            capacity,
-            price: price.saturating_sub(i64::from(preference) << 32),
-        }
-    }
-
     /// Capacity and price of one node for a batch; capacity 0 when it cannot take a member now.
     /// `strict`: required affinity must hold now (it may come to hold later).
     fn rate_node(
@@ -300,7 +246,7 @@ impl Search {
         let Some(class) = cluster.node(node).class else {
             return Rate::default();
         };
-        let mut rate = self.rate(cluster, request, batch, class);
+        let mut rate = self.rates.of_batch(batch).rate(cluster, class);
         if rate.capacity == 0 {
             return rate;
         }

@@ -85,6 +85,18 @@ impl Partition {
         self.domain_of[index] = domain;
     }
 
+    /// Notes that the free cards of one kind on a node changed.
+    pub(crate) fn recount(&mut self, node: NodeIx, kind: u16, before: u32, after: u32) {
+        let domain = self.domain_of(node);
+        let Some(domain) = self.domains.get_mut(domain as usize) else {
+            return;
+        };
+        if let Some(slots) = domain.by_free_cards.get_mut(usize::from(kind)) {
+            slots[before as usize] = slots[before as usize].saturating_sub(1);
+            slots[after as usize] += 1;
+        }
+    }
+
     /// Adds or takes a node's free cards to or from its domain's capacity.
     pub(crate) fn count(&mut self, node: NodeIx, cards: &Inventory, add: bool) {
         let domain = self.domain_of(node);
