@@ -6,9 +6,11 @@
 
 mod counterfactual;
 mod diagnose;
+pub mod display;
 pub mod reason;
 mod what_if;
 
+pub use display::{Amount, join_words, level_word};
 pub use reason::{Cause, Counterfactual, DomainAttempt, NodeCount, Reason, Shortfall};
 
 use crate::engine::{Explanation, GangId, Scheduler};

@@ -103,7 +103,8 @@ impl Nanos {
     }
 }
 
-/// Shows a span the way people write it: `1h5m`, `90s` as `1m30s`, `250ms`.
+/// Shows a span the way people write it: `1h5m`, `90s` as `1m30s`, `250ms`. Rounded down: to
+/// seconds from one second on, to milliseconds below.
 impl fmt::Display for Nanos {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.as_secs();
@@ -210,6 +211,34 @@ mod tests {
     }
 
     #[test]
+    fn only_the_usual_form_of_a_uuid_is_one() {
+        let uid = Uid::from_text("6ba7b810-9dad-11d1-80b4-00c04fd430c8");
+        assert_eq!(uid, Uid::from_text("6BA7B810-9DAD-11D1-80B4-00C04FD430C8"));
+        for other in [
+            "6ba7b8109dad11d180b400c04fd430c8",
+            "6ba7b810-9dad-11d1-80b4-00c04fd430c",
+            "6ba7b8109-dad-11d1-80b4-00c04fd430c8",
+            "6ba7b810-9dad-11d1-80b4+00c04fd430c8",
+        ] {
+            assert_ne!(Uid::from_text(other), uid, "{other}");
+        }
+    }
+
+    /// Identities end up in snapshots and decision hashes: they must never change. The values are
+    /// the published ones of 128-bit FNV-1a.
+    #[test]
+    fn words_keep_their_identity() {
+        assert_eq!(
+            Uid::from_text("").0,
+            0x6c62_272e_07bb_0142_62b8_2175_6295_c58d
+        );
+        assert_eq!(
+            Uid::from_text("a").0,
+            0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964
+        );
+    }
+
+    #[test]
     fn sums_that_do_not_fit_are_none_or_saturate() {
         assert_eq!(MilliCpu(i64::MAX).checked_add(MilliCpu(1)), None);
         assert_eq!(
@@ -220,6 +249,22 @@ mod tests {
         assert_eq!(Mib(3).to_bytes(), Some(Bytes(3 << 20)));
         assert_eq!(Mib(i64::MAX).to_bytes(), None);
         assert_eq!(Nanos::from_secs(u64::MAX), Nanos::MAX);
+        assert_eq!(Nanos::from_millis(u64::MAX), Nanos::MAX);
+        assert_eq!(Bytes(i64::MIN).checked_sub(Bytes(1)), None);
+        assert_eq!(Bytes(i64::MIN).saturating_sub(Bytes(1)), Bytes(i64::MIN));
+        assert_eq!(MilliCpu(i64::MAX).checked_mul(2), None);
+        assert_eq!(Nanos::ZERO.checked_sub(Nanos(1)), None);
+    }
+
+    #[test]
+    fn sums_that_fit_are_exact() {
+        assert_eq!(MilliCpu(-3).checked_add(MilliCpu(5)), Some(MilliCpu(2)));
+        assert_eq!(MilliCpu(3).checked_sub(MilliCpu(5)), Some(MilliCpu(-2)));
+        assert_eq!(MilliCpu(-3).checked_mul(5), Some(MilliCpu(-15)));
+        assert_eq!(Bytes(3).saturating_add(Bytes(5)), Bytes(8));
+        assert_eq!(Nanos(5).saturating_sub(Nanos(3)), Nanos(2));
+        assert_eq!(Nanos::from_millis(1_999).as_secs(), 1);
+        assert_eq!(Mib(-1).to_bytes(), Some(Bytes(-1 << 20)));
     }
 
     #[test]
@@ -231,5 +276,8 @@ mod tests {
         assert_eq!(shown(Nanos::from_secs(86_400 + 61)), "1d1m1s");
         assert_eq!(shown(Nanos::from_millis(250)), "250ms");
         assert_eq!(shown(Nanos::ZERO), "0ms");
+        assert_eq!(shown(Nanos::from_millis(1_999)), "1s");
+        assert_eq!(shown(Nanos(999_999_999)), "999ms");
+        assert_eq!(shown(Nanos::MAX), "213503d23h34m33s");
     }
 }

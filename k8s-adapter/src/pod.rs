@@ -17,12 +17,17 @@ use gangline::request::{CPU, CardRequest, PODS};
 use crate::api;
 use crate::api::{Container, ContainerStatus, ResourceList, ResourceRequirements};
 use crate::cards::card_kind;
-use crate::problem::Problems;
-use crate::quantity::{Quantity, milli_to_units};
+use crate::problem::{FieldPath, Problems};
+use crate::quantity::milli_to_units;
 
 mod amounts;
+mod check;
 
 use amounts::Amounts;
+use check::{check_containers, is_huge_pages};
+
+const SPEC: FieldPath<'static> = FieldPath::root("spec");
+const STATUS: FieldPath<'static> = FieldPath::root("status");
 
 /// What a pod asks for, added up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +51,7 @@ pub fn request(pod: &api::Pod, problems: &mut Problems) -> Request {
         total = with_status(pod, total, problems);
     }
     apply_pod_level(pod, pod_level, &mut total, problems);
-    total.add_list(&spec.overhead, "spec.overhead", problems);
+    total.add_list(&spec.overhead, &SPEC.name("overhead"), problems);
     split(&total, problems)
 }
 
@@ -67,28 +72,31 @@ fn sum<'a>(
     problems: &mut Problems,
     source: impl Fn(&'a Container, Option<&'a ContainerStatus>) -> Source<'a>,
 ) -> Amounts<'a> {
-    let read = |container: &'a Container, path: &dyn Fn() -> String, problems: &mut Problems| {
+    let read = |container: &'a Container, path: &FieldPath<'_>, problems: &mut Problems| {
         let mut amounts = Amounts::default();
         match source(container, status_of(pod, &container.name)) {
             Source::Requirements(requirements) => {
-                amounts.add_requirements(requirements, path, problems);
+                amounts.add_requirements(requirements, &path.name("resources"), problems);
             }
-            Source::List(list) => amounts.add_list(list, "status", problems),
+            Source::List(list) => {
+                let path = STATUS.name("containerStatuses");
+                amounts.add_list(list, &path.key(&container.name), problems);
+            }
             Source::Nothing => {}
         }
         amounts
     };
 
     let mut total = Amounts::default();
+    let path = SPEC.name("containers");
     for (index, container) in pod.spec.containers.iter().enumerate() {
-        let path = || format!("spec.containers[{index}].resources");
-        total.add(&read(container, &path, problems));
+        total.add(&read(container, &path.index(index), problems));
     }
     let mut sidecars = Amounts::default();
     let mut start = Amounts::default();
+    let path = SPEC.name("initContainers");
     for (index, container) in pod.spec.init_containers.iter().enumerate() {
-        let path = || format!("spec.initContainers[{index}].resources");
-        let mut amounts = read(container, &path, problems);
+        let mut amounts = read(container, &path.index(index), problems);
         if is_sidecar(container) {
             total.add(&amounts);
             sidecars.add(&amounts);
@@ -111,9 +119,12 @@ pub(crate) fn is_sidecar(container: &Container) -> bool {
 /// the node can never grant does not count.
 fn with_status<'a>(pod: &'a api::Pod, wanted: Amounts<'a>, problems: &mut Problems) -> Amounts<'a> {
     let refused = is_resize_infeasible(pod);
-    let otherwise = |container: &'a Container| match refused {
-        true => Source::Nothing,
-        false => Source::Requirements(&container.resources),
+    let otherwise = |container: &'a Container| {
+        if refused {
+            Source::Nothing
+        } else {
+            Source::Requirements(&container.resources)
+        }
     };
     let promised_of = |status: Option<&'a ContainerStatus>| {
         status.and_then(|status| status.allocated_resources.as_ref())
@@ -127,9 +138,9 @@ fn with_status<'a>(pod: &'a api::Pod, wanted: Amounts<'a>, problems: &mut Proble
     let (promised, used) = match (&pod.status.allocated_resources, &pod.status.resources) {
         (Some(allocated), Some(running)) if !running.requests.is_empty() => {
             let mut promised = Amounts::default();
-            promised.add_list(allocated, "status.allocatedResources", problems);
+            promised.add_list(allocated, &STATUS.name("allocatedResources"), problems);
             let mut used = Amounts::default();
-            used.add_list(&running.requests, "status.resources.requests", problems);
+            used.add_list(&running.requests, &STATUS.name("resources"), problems);
             (promised, used)
         }
         _ => (
@@ -186,13 +197,15 @@ fn pod_level_requests<'a>(
     problems: &mut Problems,
 ) -> Option<Amounts<'a>> {
     let stated = spec.resources.as_ref()?;
+    let resources = SPEC.name("resources");
     let mut requests = Amounts::default();
+    let path = resources.name("requests");
     for (name, quantity) in stated.requests.iter() {
-        let field = || format!("spec.resources.requests[{name}]");
+        let field = path.key(name);
         if !is_pod_level_resource(name) {
             problems.note(
                 "UnsupportedResource",
-                field(),
+                &field,
                 format_args!(
                     "{name} cannot be requested for a pod as a whole; accepted: cpu, memory, \
                      hugepages-*"
@@ -204,7 +217,7 @@ fn pod_level_requests<'a>(
         if let Some(amount) = amount.filter(|amount| *amount < wanted.get(name)) {
             problems.note(
                 "RequestBelowContainers",
-                field(),
+                &field,
                 format_args!(
                     "{} is less than its containers ask for together ({}); accepted: at least that",
                     shown(name, amount),
@@ -213,11 +226,11 @@ fn pod_level_requests<'a>(
             );
         }
     }
+    let path = resources.name("limits");
     for (name, quantity) in stated.limits.iter() {
         let asked = stated.requests.contains_key(name) || wanted.get(name) > 0;
         if is_pod_level_resource(name) && !asked {
-            let field = || format!("spec.resources.limits[{name}]");
-            requests.add_quantity(name, quantity, &field, problems);
+            requests.add_quantity(name, quantity, &path.key(name), problems);
         }
     }
     (!requests.is_empty()).then_some(requests)
@@ -238,11 +251,11 @@ fn apply_pod_level<'a>(
             requests = Amounts::default();
         }
         let mut status = Amounts::default();
-        status.add_list(&running.requests, "status.resources.requests", problems);
+        status.add_list(&running.requests, &STATUS.name("resources"), problems);
         requests.raise_to(&status);
         if let Some(allocated) = &pod.status.allocated_resources {
             let mut status = Amounts::default();
-            status.add_list(allocated, "status.allocatedResources", problems);
+            status.add_list(allocated, &STATUS.name("allocatedResources"), problems);
             requests.raise_to(&status);
         }
     }
@@ -258,120 +271,6 @@ fn is_pod_level_resource(name: &str) -> bool {
     name == CPU || name == gangline::request::MEMORY || is_huge_pages(name)
 }
 
-fn is_huge_pages(name: &str) -> bool {
-    name.starts_with("hugepages-")
-}
-
-/// Extended resources have a vendor's domain before the slash; they come in whole pieces.
-fn is_extended(name: &str) -> bool {
-    name.contains('/') && !name.contains("kubernetes.io/")
-}
-
-/// What the API server refuses to store: shares of extended resources, requests that differ from a
-/// limit that cannot be exceeded, requests above their limit.
-fn check_containers(pod: &api::Pod, problems: &mut Problems) {
-    let lists = [
-        ("containers", &pod.spec.containers),
-        ("initContainers", &pod.spec.init_containers),
-    ];
-    for (list, containers) in lists {
-        for (index, container) in containers.iter().enumerate() {
-            let resources = &container.resources;
-            let path =
-                |part: &str, name: &str| format!("spec.{list}[{index}].resources.{part}[{name}]");
-            for (name, quantity) in resources.requests.iter() {
-                check_request(
-                    container,
-                    name,
-                    quantity,
-                    &|part| path(part, name),
-                    problems,
-                );
-            }
-            for (name, limit) in resources.limits.iter() {
-                let field = || path("limits", name);
-                check_whole(container, name, limit, &field, problems);
-            }
-        }
-    }
-}
-
-fn check_request(
-    container: &Container,
-    name: &str,
-    request: &Quantity,
-    path: &dyn Fn(&str) -> String,
-    problems: &mut Problems,
-) {
-    let who = &container.name;
-    if name == PODS {
-        problems.note(
-            "UnsupportedResource",
-            path("requests"),
-            format_args!("container {who} asks for pods; every pod takes one slot by itself"),
-        );
-    }
-    let limit = container.resources.limits.get(name);
-    let cannot_exceed = is_extended(name) || is_huge_pages(name);
-    let Some(limit) = limit else {
-        // Reported once: with a limit, the limit is checked.
-        check_whole(container, name, request, &|| path("requests"), problems);
-        if cannot_exceed {
-            problems.note(
-                "LimitMissing",
-                path("limits"),
-                format_args!(
-                    "container {who} requests {name}: {request} without a limit; accepted: a limit \
-                     of {request}"
-                ),
-            );
-        }
-        return;
-    };
-    // What is no number is noted where it is added up.
-    let (Ok(request_milli), Ok(limit_milli)) = (request.milli(), limit.milli()) else {
-        return;
-    };
-    if cannot_exceed && request_milli != limit_milli {
-        problems.note(
-            "RequestNotLimit",
-            path("requests"),
-            format_args!(
-                "container {who} requests {name}: {request} with a limit of {limit}; accepted: \
-                 request and limit equal"
-            ),
-        );
-    } else if request_milli > limit_milli {
-        problems.note(
-            "RequestAboveLimit",
-            path("requests"),
-            format_args!(
-                "container {who} requests {name}: {request} with a limit of {limit}; accepted: at \
-                 most the limit"
-            ),
-        );
-    }
-}
-
-fn check_whole(
-    container: &Container,
-    name: &str,
-    quantity: &Quantity,
-    field: &dyn Fn() -> String,
-    problems: &mut Problems,
-) {
-    if is_extended(name) && quantity.milli().is_ok_and(|milli| milli % 1000 != 0) {
-        problems.note(
-            "FractionOfDevice",
-            field(),
-            format_args!(
-                "container {} asks for {name}: {quantity}; accepted: a whole number",
-                container.name
-            ),
-        );
-    }
-}
-
 /// Whole amounts in the core's units, cards apart.
 fn split(total: &Amounts<'_>, problems: &mut Problems) -> Request {
     let mut request = Request::default();
@@ -382,7 +281,7 @@ fn split(total: &Amounts<'_>, problems: &mut Problems) -> Request {
         let Ok(amount) = i64::try_from(in_core_units(name, milli)) else {
             problems.note(
                 "QuantityTooLarge",
-                "spec",
+                &SPEC,
                 format_args!(
                     "{name}: {} in all; accepted: at most {}",
                     in_core_units(name, milli),
@@ -398,7 +297,7 @@ fn split(total: &Amounts<'_>, problems: &mut Problems) -> Request {
         let Ok(count) = u32::try_from(amount) else {
             problems.note(
                 "QuantityTooLarge",
-                "spec",
+                &SPEC,
                 format_args!(
                     "{name}: {amount} cards in all; accepted: at most {}",
                     u32::MAX
@@ -406,23 +305,20 @@ fn split(total: &Amounts<'_>, problems: &mut Problems) -> Request {
             );
             continue;
         };
-        match &request.cards {
-            Some(cards) => {
-                problems.note(
-                    "MixedCards",
-                    "spec",
-                    format_args!(
-                        "asks for {} and {name}; accepted: one kind of cards in a pod",
-                        cards.kind
-                    ),
-                );
-                // Still counted, so that a pod that runs like this takes nobody's room by surprise.
-                request.resources.insert(name.into(), amount);
-            }
-            None => {
-                let kind = name.into();
-                request.cards = Some(CardRequest { kind, count });
-            }
+        if let Some(cards) = &request.cards {
+            problems.note(
+                "MixedCards",
+                &SPEC,
+                format_args!(
+                    "asks for {} and {name}; accepted: one kind of cards in a pod",
+                    cards.kind
+                ),
+            );
+            // Still counted, so that a pod that runs like this takes nobody's room by surprise.
+            request.resources.insert(name.into(), amount);
+        } else {
+            let kind = name.into();
+            request.cards = Some(CardRequest { kind, count });
         }
     }
     request

@@ -11,7 +11,7 @@ use super::NodeSpec;
 use super::template::Compiled;
 use crate::explain::Cause;
 use crate::hash::Map;
-use crate::request::{NODE_LEVEL, Taint, TaintEffect};
+use crate::request::{NODE_LEVEL, NodeRules, Taint, TaintEffect};
 
 /// Index of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,38 +100,17 @@ pub(crate) fn static_fit(
     labels: &BTreeMap<String, String>,
 ) -> StaticFit {
     let rules = &template.source.nodes;
-    let tolerated = |taint: &Taint| {
-        rules
-            .tolerations
-            .iter()
-            .any(|toleration| toleration.covers(taint))
-    };
-    // Kubernetes treats a cordon as a taint of this name, so that a toleration can cover it.
-    let cordon = || Taint {
-        key: "node.kubernetes.io/unschedulable".into(),
-        value: String::new(),
-        effect: TaintEffect::NoSchedule,
-    };
-    if unschedulable && !tolerated(&cordon()) {
-        return StaticFit::Fails(Cause::Unschedulable);
+    if let Some(cause) = repelled_by(rules, unschedulable, taints) {
+        return StaticFit::Fails(cause);
+    }
+    if !selects(rules, name, labels) {
+        return StaticFit::Fails(Cause::NodeSelector);
     }
     let mut preference: i32 = 0;
-    for taint in taints.iter().filter(|taint| !tolerated(taint)) {
-        if taint.effect != TaintEffect::PreferNoSchedule {
-            return StaticFit::Fails(Cause::Taint);
+    for taint in taints {
+        if taint.effect == TaintEffect::PreferNoSchedule && !tolerates(rules, taint) {
+            preference -= 100;
         }
-        preference -= 100;
-    }
-    let host = |key: &str| if key == NODE_LEVEL { Some(name) } else { None };
-    let selected = rules.selector.iter().all(|(key, value)| {
-        labels.get(key).map(String::as_str).or_else(|| host(key)) == Some(value.as_str())
-    });
-    let required = rules
-        .required
-        .as_ref()
-        .is_none_or(|terms| terms.iter().any(|t| t.matches(name, labels)));
-    if !selected || !required {
-        return StaticFit::Fails(Cause::NodeSelector);
     }
     for (weight, term) in &rules.preferred {
         if term.matches(name, labels) {
@@ -139,4 +118,42 @@ pub(crate) fn static_fit(
         }
     }
     StaticFit::Fits { preference }
+}
+
+fn tolerates(rules: &NodeRules, taint: &Taint) -> bool {
+    rules
+        .tolerations
+        .iter()
+        .any(|toleration| toleration.covers(taint))
+}
+
+/// What about a node's marks keeps a member away that it does not tolerate.
+pub(crate) fn repelled_by(
+    rules: &NodeRules,
+    unschedulable: bool,
+    taints: &[Taint],
+) -> Option<Cause> {
+    // Kubernetes treats a cordon as a taint of this name, so that a toleration can cover it.
+    let cordon = || Taint {
+        key: "node.kubernetes.io/unschedulable".into(),
+        value: String::new(),
+        effect: TaintEffect::NoSchedule,
+    };
+    if unschedulable && !tolerates(rules, &cordon()) {
+        return Some(Cause::Unschedulable);
+    }
+    let repels = |taint: &Taint| {
+        taint.effect != TaintEffect::PreferNoSchedule && !tolerates(rules, taint)
+    };
+    taints.iter().any(repels).then_some(Cause::Taint)
+}
+
+/// Whether a node has what a member selects it by.
+pub(crate) fn selects(rules: &NodeRules, name: &str, labels: &BTreeMap<String, String>) -> bool {
+    let host = |key: &str| if key == NODE_LEVEL { Some(name) } else { None };
+    let selected = rules.selector.iter().all(|(key, value)| {
+        labels.get(key).map(String::as_str).or_else(|| host(key)) == Some(value.as_str())
+    });
+    let required = rules.required.as_ref();
+    selected && required.is_none_or(|terms| terms.iter().any(|term| term.matches(name, labels)))
 }

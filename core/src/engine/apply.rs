@@ -711,8 +711,16 @@ impl Scheduler {
         let Some(entry) = self.gangs.get(gang.0) else {
             return Commands::NONE;
         };
-        let rules = self.rules(entry);
-        let (life, commands) = life::step(entry.life, &rules, entry.census(), event);
+        let (rules, census) = (self.rules(entry), entry.census());
+        // A group that takes any number of members looks complete while only its finished ones are
+        // known; those that come later show that it is not over.
+        let over = entry.life.phase() == life::Phase::Ended(life::End::Completed);
+        let before = if over && (census.has_waiting || census.has_bound) {
+            life::Life::default()
+        } else {
+            entry.life
+        };
+        let (life, commands) = life::step(before, &rules, census, event);
         if let Some(entry) = self.gangs.get_mut(gang.0) {
             entry.life = life;
             if life.expires_in().is_some() && !core::mem::replace(&mut entry.clocked, true) {

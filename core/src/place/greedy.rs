@@ -37,6 +37,8 @@ enum Aim {
     All,
     /// What its minimum asks for.
     Minimum,
+    /// What its minimum asks for, and at least one member.
+    Start,
 }
 
 impl Search {
@@ -48,7 +50,7 @@ impl Search {
 
     /// Tries to meet the gang's minimum.
     pub(super) fn greedy_minimum(&mut self, cluster: &mut Cluster, request: &Request<'_>) -> bool {
-        self.enter(cluster, request, 0, Aim::Minimum)
+        self.enter(cluster, request, 0, Aim::Start)
     }
 
     /// Places a sub-tree: fixes its domain if it needs one, then its members.
@@ -253,12 +255,21 @@ impl Search {
         key: KeyIx,
         aim: Aim,
     ) -> bool {
-        if aim == Aim::Minimum || key == NODE_KEY {
+        if aim != Aim::All || key == NODE_KEY {
             return self.inside(cluster, request, ix, aim);
         }
         for batch in 0..request.batches.len() as u32 {
             let wanted = request.batches[batch as usize];
-            if !request.tree.subtree(ix).contains(&wanted.leaf) {
+            // A sub-group with a level of its own gets its domain first, further down.
+            let mut inner = request
+                .tree
+                .upward(wanted.leaf)
+                .take_while(|&inner| inner != ix);
+            let unfixed = |inner: u32| {
+                let required = request.tree.nodes[inner as usize].required;
+                required.is_some() && self.domain[inner as usize] == NO_DOMAIN
+            };
+            if !request.tree.subtree(ix).contains(&wanted.leaf) || inner.any(unfixed) {
                 continue;
             }
             // With rules about other pods, a member in one domain can close another.
@@ -332,18 +343,26 @@ impl Search {
                 let wanted = match aim {
                     Aim::All => u32::MAX,
                     Aim::Minimum => min.saturating_sub(self.counted(request, ix)),
+                    Aim::Start => min.max(1).saturating_sub(self.counted(request, ix)),
                 };
-                self.fill_leaf(cluster, request, ix, wanted, aim == Aim::Minimum)
+                self.fill_leaf(cluster, request, ix, wanted, aim != Aim::All)
             }
             TreeKind::Inner(minimum) => {
                 let start = self.list_children(cluster, request, ix);
                 let end = self.greedy.children.len();
                 let mut placed = true;
                 let mut met = 0;
+                let least_one = u32::from(aim == Aim::Start);
+                let child_aim = match (aim, minimum) {
+                    (Aim::All, _) => Aim::All,
+                    (_, Minimum::Members(_)) => Aim::Minimum,
+                    // An empty child does not count.
+                    (_, Minimum::Children(_)) => Aim::Start,
+                };
                 for index in start..end {
                     let child = self.greedy.children[index];
                     let (mark, keep) = (cluster.begin(), self.placed.len());
-                    let entered = self.enter(cluster, request, child, aim);
+                    let entered = self.enter(cluster, request, child, child_aim);
                     if !entered {
                         self.retract(cluster, mark, keep);
                         self.unfix(request, request.tree.subtree(child));
@@ -354,9 +373,9 @@ impl Search {
                 self.greedy.children.truncate(start);
                 match (aim, minimum) {
                     (Aim::All, _) => placed,
-                    (Aim::Minimum, Minimum::Children(least)) => met >= least,
-                    (Aim::Minimum, Minimum::Members(least)) => {
-                        placed && self.top_up(cluster, request, ix, least)
+                    (_, Minimum::Children(least)) => met >= least.max(least_one),
+                    (_, Minimum::Members(least)) => {
+                        placed && self.top_up(cluster, request, ix, least.max(least_one))
                     }
                 }
             }
@@ -371,26 +390,36 @@ impl Search {
         ix: u32,
         least: u32,
     ) -> bool {
-        for leaf in request.tree.subtree(ix) {
+        let counted = |search: &Self| {
             let standing = request
                 .tree
-                .standing(ix, &|leaf| self.counted(request, leaf))
-                .members;
-            if standing >= least {
-                return true;
+                .standing(ix, &|leaf| search.counted(request, leaf));
+            standing.members
+        };
+        let mut inner = ix;
+        while inner < request.tree.subtree(ix).end {
+            let node = &request.tree.nodes[inner as usize];
+            // A sub-group with a level of its own gets its domain with its first members.
+            if inner != ix
+                && node.required.is_some()
+                && self.domain[inner as usize] == NO_DOMAIN
+                && counted(self) < least
+            {
+                let (mark, keep) = (cluster.begin(), self.placed.len());
+                if !self.enter(cluster, request, inner, Aim::Start) {
+                    self.retract(cluster, mark, keep);
+                    self.unfix(request, request.tree.subtree(inner));
+                    inner = request.tree.subtree(inner).end;
+                    continue;
+                }
             }
-            if matches!(
-                request.tree.nodes[leaf as usize].kind,
-                TreeKind::Leaf { .. }
-            ) {
-                self.fill_leaf(cluster, request, leaf, least - standing, true);
+            let missing = least.saturating_sub(counted(self));
+            if missing > 0 && matches!(node.kind, TreeKind::Leaf { .. }) {
+                self.fill_leaf(cluster, request, inner, missing, true);
             }
+            inner += 1;
         }
-        request
-            .tree
-            .standing(ix, &|leaf| self.counted(request, leaf))
-            .members
-            >= least
+        counted(self) >= least
     }
 
     /// Appends a node's children, those with the largest members first. Returns where they start.
@@ -598,13 +627,35 @@ impl Search {
         let running = request.started && standing.members > 0;
         if ix != 0 && !running && !(standing.met && standing.members > 0) {
             let (mark, keep) = (cluster.begin(), self.placed.len());
-            let entered = self.enter(cluster, request, ix, Aim::Minimum);
+            let entered = self.enter(cluster, request, ix, Aim::Start);
             if !(entered && self.placed.len() > keep && self.is_valid(cluster, request)) {
                 self.retract(cluster, mark, keep);
                 self.unfix(request, request.tree.subtree(ix));
                 return;
             }
         }
+        let required = request.tree.nodes[ix as usize].required;
+        let Some(key) = required.filter(|_| self.domain[ix as usize] == NO_DOMAIN) else {
+            self.extend_inside(cluster, request, ix);
+            return;
+        };
+        // It counts members that ended, and those say nothing about where the others must be: the
+        // largest domain that takes one.
+        let start = self.rank_domains(cluster, request, ix, key, Aim::Minimum);
+        let keep = self.placed.len();
+        for option in (start..self.greedy.domains.len()).rev() {
+            self.domain[ix as usize] = self.greedy.domains[option].2;
+            self.extend_inside(cluster, request, ix);
+            if self.placed.len() > keep {
+                break;
+            }
+            self.domain[ix as usize] = NO_DOMAIN;
+        }
+        self.greedy.domains.truncate(start);
+    }
+
+    /// More members of a sub-tree that is there and whose domain is fixed.
+    fn extend_inside(&mut self, cluster: &mut Cluster, request: &Request<'_>, ix: u32) {
         if let TreeKind::Inner(_) = request.tree.nodes[ix as usize].kind {
             let start = self.greedy.children.len();
             self.greedy.children.extend(request.tree.children(ix));

@@ -10,19 +10,18 @@ use alloc::vec::Vec;
 use super::{Batch, Placed};
 use crate::cluster::domain::{KeyIx, NO_DOMAIN};
 use crate::cluster::relation::TermIx;
-use crate::cluster::shape::{StaticFit, static_fit};
+use crate::cluster::shape::{repelled_by, selects};
 use crate::cluster::template::{Compiled, CompiledSpread, TemplateIx};
 use crate::cluster::{Cluster, NodeIx};
 use crate::explain::Cause;
-use crate::request::NodeRules;
 
 /// Memory that is kept between searches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scratch {
     /// By domain: eligible for the spread rule at hand.
     eligible: Vec<bool>,
-    /// Which spread rule `eligible` is for, and of which node order.
-    eligible_for: Option<(TemplateIx, TermIx)>,
+    /// Which spread rule `eligible` is for.
+    eligible_for: Option<(TemplateIx, CompiledSpread)>,
     /// By placed member: added by the order under trial.
     added: Vec<bool>,
 }
@@ -110,10 +109,10 @@ fn mark_eligible(
     template: TemplateIx,
     rule: &CompiledSpread,
 ) {
-    if scratch.eligible_for == Some((template, rule.term)) {
+    if scratch.eligible_for == Some((template, *rule)) {
         return;
     }
-    scratch.eligible_for = Some((template, rule.term));
+    scratch.eligible_for = Some((template, *rule));
     scratch.eligible.clear();
     let compiled = cluster.template(template);
     let key = cluster.term(rule.term).identity.key;
@@ -138,30 +137,9 @@ fn counts_for(cluster: &Cluster, compiled: &Compiled, rule: &CompiledSpread, nod
     let Some(spec) = &cluster.node(node).spec else {
         return false;
     };
-    let name = cluster.node_name(node);
-    let rules: &NodeRules = &compiled.source.nodes;
-    let taints = if rule.honor_taints {
-        spec.taints.as_slice()
-    } else {
-        &[]
-    };
-    if rule.honor_node_affinity {
-        let fit = static_fit(
-            compiled,
-            rule.honor_taints && spec.unschedulable,
-            taints,
-            name,
-            &spec.labels,
-        );
-        return matches!(fit, StaticFit::Fits { .. });
-    }
-    taints.iter().all(|taint| {
-        taint.effect == crate::request::TaintEffect::PreferNoSchedule
-            || rules
-                .tolerations
-                .iter()
-                .any(|toleration| toleration.covers(taint))
-    })
+    let rules = &compiled.source.nodes;
+    (!rule.honor_taints || repelled_by(rules, spec.unschedulable, &spec.taints).is_none())
+        && (!rule.honor_node_affinity || selects(rules, cluster.node_name(node), &spec.labels))
 }
 
 /// Matching pods in the emptiest eligible domain; 0 when there are too few domains.

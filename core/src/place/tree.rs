@@ -157,11 +157,11 @@ impl Tree {
         }
     }
 
-    /// Whether the counts keep every promise: the root's minimum is met, and no child that may be
-    /// left out is there in part.
+    /// Whether the counts keep every promise: somebody is there, the root's minimum is met, and no
+    /// child that may be left out is there in part.
     pub(crate) fn is_whole(&self, ix: u32, count: &impl Fn(u32) -> u32) -> bool {
         let standing = self.standing(ix, count);
-        (standing.met || (standing.members == 0 && ix != 0))
+        (if standing.members == 0 { ix != 0 } else { standing.met })
             && self.children(ix).all(|child| self.is_whole(child, count))
     }
 

@@ -5,6 +5,8 @@
     reason = "each test file uses its own part"
 )]
 
+pub mod random;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
 /// Entries sorted by key. A sorted vector: most have fewer than ten entries, a dump has a million of
 /// them, and a tree would cost half a kilobyte each. A key given twice is refused when read.
@@ -75,51 +75,72 @@ impl<K: Into<Box<str>>, V> FromIterator<(K, V)> for StringMap<V> {
 /// value's default.
 impl<'de, V: Deserialize<'de> + Default> Deserialize<'de> for StringMap<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct EntriesVisitor<V>(PhantomData<V>);
+        deserializer.deserialize_option(EntriesVisitor::new(None))
+    }
+}
 
-        impl<'de, V: Deserialize<'de> + Default> Visitor<'de> for EntriesVisitor<V> {
-            type Value = StringMap<V>;
+impl<'de, V: Deserialize<'de> + Default> StringMap<V> {
+    /// Reads a map and passes over one key, without keeping its value.
+    pub(super) fn deserialize_without<D: Deserializer<'de>>(
+        deserializer: D,
+        key: &'static str,
+    ) -> Result<Self, D::Error> {
+        deserializer.deserialize_option(EntriesVisitor::new(Some(key)))
+    }
+}
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a map with text keys")
-            }
+struct EntriesVisitor<V> {
+    passed_over: Option<&'static str>,
+    values: PhantomData<V>,
+}
 
-            fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-                Ok(StringMap::default())
-            }
-
-            fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
-                Ok(StringMap::default())
-            }
-
-            fn visit_some<D: Deserializer<'de>>(
-                self,
-                deserializer: D,
-            ) -> Result<Self::Value, D::Error> {
-                deserializer.deserialize_map(self)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-                let mut entries: Vec<(Box<str>, V)> =
-                    Vec::with_capacity(access.size_hint().unwrap_or(0).min(64));
-                while let Some(key) = access.next_key::<Box<str>>()? {
-                    let value = access.next_value::<Option<V>>()?.unwrap_or_default();
-                    entries.push((key, value));
-                }
-                entries.sort_by(|left, right| left.0.cmp(&right.0));
-                entries.shrink_to_fit();
-                let twice = entries.windows(2).find(|pair| pair[0].0 == pair[1].0);
-                match twice {
-                    Some(pair) => Err(A::Error::custom(format_args!(
-                        "key `{}` is given twice; accepted: each key once",
-                        pair[0].0
-                    ))),
-                    None => Ok(StringMap(entries)),
-                }
-            }
+impl<V> EntriesVisitor<V> {
+    fn new(passed_over: Option<&'static str>) -> Self {
+        EntriesVisitor {
+            passed_over,
+            values: PhantomData,
         }
+    }
+}
 
-        deserializer.deserialize_option(EntriesVisitor(PhantomData))
+impl<'de, V: Deserialize<'de> + Default> Visitor<'de> for EntriesVisitor<V> {
+    type Value = StringMap<V>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a map with text keys")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(StringMap::default())
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(StringMap::default())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        let mut entries: Vec<(Box<str>, V)> = Vec::new();
+        while let Some(key) = access.next_key::<Box<str>>()? {
+            if self.passed_over == Some(&*key) {
+                access.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let value = access.next_value::<Option<V>>()?.unwrap_or_default();
+            entries.push((key, value));
+        }
+        entries.sort_by(|left, right| left.0.cmp(&right.0));
+        entries.shrink_to_fit();
+        match entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            Some(pair) => Err(A::Error::custom(format_args!(
+                "key `{}` is given twice; accepted: each key once",
+                pair[0].0
+            ))),
+            None => Ok(StringMap(entries)),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use gangline::units::Nanos;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Unexpected, Visitor};
+use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
 use super::{Labels, or_default};
 
@@ -39,6 +39,15 @@ pub struct ObjectMeta {
 }
 
 impl ObjectMeta {
+    /// The namespace, or `default` where a manifest leaves it open.
+    pub fn namespace_or_default(&self) -> &str {
+        if self.namespace.is_empty() {
+            "default"
+        } else {
+            &self.namespace
+        }
+    }
+
     /// The owner that controls the object, if any.
     pub fn controller(&self) -> Option<&OwnerReference> {
         self.owner_references
@@ -100,48 +109,7 @@ impl<'de> Deserialize<'de> for Timestamp {
 /// half of a dump.
 fn annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
     const COPY: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
-    struct AnnotationsVisitor;
-
-    impl<'de> Visitor<'de> for AnnotationsVisitor {
-        type Value = Labels;
-
-        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("a map of text to text")
-        }
-
-        fn visit_unit<E: Error>(self) -> Result<Labels, E> {
-            Ok(Labels::default())
-        }
-
-        fn visit_none<E: Error>(self) -> Result<Labels, E> {
-            Ok(Labels::default())
-        }
-
-        fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Labels, D::Error> {
-            deserializer.deserialize_map(self)
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Labels, A::Error> {
-            let mut annotations = Labels::default();
-            while let Some(key) = access.next_key::<Box<str>>()? {
-                if &*key == COPY {
-                    access.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-                let value = access.next_value::<Option<Box<str>>>()?.unwrap_or_default();
-                if annotations.contains_key(&key) {
-                    return Err(A::Error::custom(format_args!(
-                        "key `{key}` is given twice; accepted: each key once"
-                    )));
-                }
-                annotations.insert(key, value);
-            }
-            Ok(annotations)
-        }
-    }
-
-    deserializer.deserialize_option(AnnotationsVisitor)
+    Labels::deserialize_without(deserializer, COPY)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Amounts by resource name while they are being added up, in exact thousandths.
 
 use crate::api::{ResourceList, ResourceRequirements};
-use crate::problem::Problems;
+use crate::problem::{FieldPath, Problems};
 use crate::quantity::Quantity;
 
 /// Sums by name. Pods name two to five resources, so a list beats a tree.
@@ -50,7 +50,7 @@ impl<'a> Amounts<'a> {
         &mut self,
         name: &'a str,
         quantity: &Quantity,
-        field: &dyn Fn() -> String,
+        field: &FieldPath<'_>,
         problems: &mut Problems,
     ) -> Option<i128> {
         match quantity.milli() {
@@ -60,16 +60,21 @@ impl<'a> Amounts<'a> {
                 Some(amount)
             }
             Err(error) => {
-                problems.note("InvalidQuantity", field(), error);
+                problems.note("InvalidQuantity", field, error);
                 None
             }
         }
     }
 
     /// Adds a list of quantities.
-    pub(super) fn add_list(&mut self, list: &'a ResourceList, path: &str, problems: &mut Problems) {
+    pub(super) fn add_list(
+        &mut self,
+        list: &'a ResourceList,
+        path: &FieldPath<'_>,
+        problems: &mut Problems,
+    ) {
         for (name, quantity) in list.iter() {
-            self.add_quantity(name, quantity, &|| format!("{path}[{name}]"), problems);
+            self.add_quantity(name, quantity, &path.key(name), problems);
         }
     }
 
@@ -77,17 +82,17 @@ impl<'a> Amounts<'a> {
     pub(super) fn add_requirements(
         &mut self,
         requirements: &'a ResourceRequirements,
-        path: &dyn Fn() -> String,
+        path: &FieldPath<'_>,
         problems: &mut Problems,
     ) {
+        let requests = path.name("requests");
         for (name, quantity) in requirements.requests.iter() {
-            let field = || format!("{}.requests[{name}]", path());
-            self.add_quantity(name, quantity, &field, problems);
+            self.add_quantity(name, quantity, &requests.key(name), problems);
         }
+        let limits = path.name("limits");
         for (name, quantity) in requirements.limits.iter() {
             if !requirements.requests.contains_key(name) {
-                let field = || format!("{}.limits[{name}]", path());
-                self.add_quantity(name, quantity, &field, problems);
+                self.add_quantity(name, quantity, &limits.key(name), problems);
             }
         }
     }

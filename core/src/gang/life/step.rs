@@ -37,11 +37,18 @@ pub fn step(life: Life, rules: &Rules, census: Census, event: Event) -> (Life, C
             }
         }
         Event::BindStarted => {
-            machine.settle();
+            // First of all: from here on the holds are in flight, whatever the facts say.
             if machine.life.phase == Phase::Planned {
-                machine.enter(Phase::Binding);
+                machine.life.phase = Phase::Binding;
             }
+            machine.settle();
         }
+    }
+    // Only the outcome counts: a step may pass through the queue.
+    match (life.in_queue, machine.life.in_queue) {
+        (false, true) => machine.commands.add(Command::Enqueue),
+        (true, false) => machine.commands.add(Command::Dequeue),
+        _ => {}
     }
     (machine.life, machine.commands)
 }
@@ -86,22 +93,17 @@ impl Machine<'_> {
 
     /// Goes to the phase that the facts ask for.
     fn settle(&mut self) {
-        let before = self.life.phase;
-        // A plan that was not handed out is of no use once the group stands or falls without it;
-        // phases that hold nothing have nothing to hold.
-        let keeps_holds = match before {
-            Phase::Planned => self.census.is_covered && !self.census.is_satisfied,
-            Phase::Gathering | Phase::Queued => false,
-            _ => !self.census.is_finished,
-        };
-        if !keeps_holds {
+        let is_planned = self.life.phase == Phase::Planned;
+        let keeps_plan = is_planned && self.census.is_covered && !self.census.is_satisfied;
+        if is_planned && !keeps_plan {
+            // Nothing of it was handed out, and the group stands or falls without it.
             self.release_holds();
         }
         if self.census.is_finished {
             self.end(End::Completed);
         } else if self.census.is_satisfied || self.is_free_of_minimum() {
             self.enter(Phase::Running);
-        } else if before == Phase::Planned && keeps_holds {
+        } else if keeps_plan {
             self.enter(Phase::Planned);
         } else {
             self.enter(self.phase_below_minimum());
@@ -142,7 +144,6 @@ impl Machine<'_> {
     fn hold(&mut self) {
         self.commands.add(Command::Hold);
         self.census.has_held = true;
-        self.census.is_covered = true;
         if self.life.phase == Phase::Running {
             self.life.deadline_left = None;
             self.enter(Phase::Running);
@@ -155,8 +156,6 @@ impl Machine<'_> {
         if self.census.has_held {
             self.commands.add(Command::ReleaseHolds);
             self.census.has_held = false;
-            self.census.is_covered = self.census.is_satisfied;
-            self.census.has_waiting = true;
         }
     }
 
@@ -195,12 +194,10 @@ impl Machine<'_> {
 
     fn miss_deadline(&mut self) {
         self.release_holds();
-        self.life.deadline_left = None;
         if self.life.phase == Phase::Running || self.census.is_satisfied {
             self.enter(Phase::Running);
         } else if self.census.has_bound {
             self.commands.add(Command::Unwind);
-            self.census = Census::default();
             self.enter(Phase::Gathering);
         } else {
             self.enter(self.phase_below_minimum());
@@ -225,7 +222,7 @@ impl Machine<'_> {
             Phase::Planned | Phase::Binding | Phase::Degraded => self.life.schedule_left,
             _ => None,
         };
-        self.set_queue(match phase {
+        self.life.in_queue = match phase {
             Phase::Queued => true,
             // One plan at a time: the next search waits for the binds in flight.
             Phase::Degraded => {
@@ -236,16 +233,7 @@ impl Machine<'_> {
                     && (self.rules.on_loss != LossMode::WaitingOnly || self.census.is_ready_anew)
             }
             _ => false,
-        });
-    }
-
-    fn set_queue(&mut self, wanted: bool) {
-        match (self.life.in_queue, wanted) {
-            (false, true) => self.commands.add(Command::Enqueue),
-            (true, false) => self.commands.add(Command::Dequeue),
-            _ => {}
-        }
-        self.life.in_queue = wanted;
+        };
     }
 }
 

@@ -1,0 +1,611 @@
+//! Reasons and counterfactuals as one line for people.
+//!
+//! Data enters as the facts of [`super::reason`] and leaves as text through [`Display`]. Amounts are
+//! in people's units (cores, GiB, GPUs), levels go by the last part of their label. A
+//! [`Counterfactual`] reads as a clause after "admitted if". Nothing here decides or looks anything
+//! up, and machines should read the facts, not these lines.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::{self, Display, Formatter};
+
+use super::{Cause, Counterfactual, DomainAttempt, NodeCount, Reason, Shortfall};
+use crate::request::{CPU, MEMORY, NODE_LEVEL, PODS};
+
+const GIB: i64 = 1 << 30;
+const MIB: i64 = 1 << 20;
+
+/// The resource word for "members" in a [`Shortfall`].
+const MEMBERS: &str = "members";
+
+/// An amount of a resource in people's units: `4 GPUs`, `2.5 cores`, `64 GiB of memory`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount<'a> {
+    /// The resource's name.
+    pub resource: &'a str,
+    /// How much, in the units of [`request`](crate::request).
+    pub amount: i64,
+}
+
+impl Amount<'_> {
+    /// The number alone, with its unit only where the number would mean nothing without: `4`, `2.5`,
+    /// `64 GiB`.
+    fn number(self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self.resource {
+            CPU => decimal(formatter, self.amount, 1000),
+            resource if is_bytes(resource) => {
+                let (unit, word) = if self.amount.unsigned_abs() >= GIB.unsigned_abs() {
+                    (GIB, "GiB")
+                } else {
+                    (MIB, "MiB")
+                };
+                decimal(formatter, self.amount, unit)?;
+                write!(formatter, " {word}")
+            }
+            _ => write!(formatter, "{}", self.amount),
+        }
+    }
+}
+
+impl Display for Amount<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        self.number(formatter)?;
+        match self.resource {
+            CPU => formatter.write_str(if self.amount == 1000 {
+                " core"
+            } else {
+                " cores"
+            }),
+            resource if is_bytes(resource) => write!(formatter, " of {resource}"),
+            resource => write!(formatter, " {}", noun(resource, self.amount == 1)),
+        }
+    }
+}
+
+fn is_bytes(resource: &str) -> bool {
+    resource == MEMORY || resource == "ephemeral-storage" || resource.starts_with("hugepages-")
+}
+
+/// Writes `amount / unit` with up to two digits after the point, rounded towards zero.
+fn decimal(formatter: &mut Formatter<'_>, amount: i64, unit: i64) -> fmt::Result {
+    let (unit, size) = (unit.unsigned_abs(), amount.unsigned_abs());
+    let sign = if amount < 0 { "-" } else { "" };
+    let hundredths = size % unit * 100 / unit;
+    write!(formatter, "{sign}{}", size / unit)?;
+    match (hundredths / 10, hundredths % 10) {
+        (0, 0) => Ok(()),
+        (tenths, 0) => write!(formatter, ".{tenths}"),
+        (tenths, rest) => write!(formatter, ".{tenths}{rest}"),
+    }
+}
+
+/// What people call a piece of this resource.
+fn noun(resource: &str, one: bool) -> &str {
+    match (resource, one) {
+        (PODS, true) => "pod slot",
+        (PODS, false) => "pod slots",
+        (MEMBERS, true) => "member",
+        (gpu, true) if gpu.ends_with("/gpu") => "GPU",
+        (gpu, false) if gpu.ends_with("/gpu") => "GPUs",
+        (resource, _) => resource,
+    }
+}
+
+/// What people call a topology level: the last part of its label, `node` for the host name.
+pub fn level_word(label: &str) -> &str {
+    if label == NODE_LEVEL {
+        return "node";
+    }
+    label.rsplit('/').next().unwrap_or(label)
+}
+
+/// Joins words with commas and a last `or` or `and`.
+pub fn join_words<T: ToString>(words: &[T], last: &str) -> String {
+    let mut joined = String::new();
+    for (index, word) in words.iter().enumerate() {
+        if index > 0 {
+            if index + 1 == words.len() {
+                joined.push(' ');
+                joined.push_str(last);
+                joined.push(' ');
+            } else {
+                joined.push_str(", ");
+            }
+        }
+        joined.push_str(&word.to_string());
+    }
+    joined
+}
+
+impl Display for Shortfall {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let amount = |amount| Amount {
+            resource: &self.resource,
+            amount,
+        };
+        write!(formatter, "needs {}, ", amount(self.needed))?;
+        amount(self.free).number(formatter)?;
+        if self.resource == MEMBERS {
+            return formatter.write_str(" fit");
+        }
+        if self.scattered > self.free {
+            formatter.write_str(" usable (")?;
+            amount(self.scattered).number(formatter)?;
+            return formatter.write_str(" free in pieces too small)");
+        }
+        formatter.write_str(" free")
+    }
+}
+
+/// `rack r1 fits 2 of 4 members, 16 cards free`.
+impl Display for DomainAttempt {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let Self {
+            level,
+            domain,
+            fits,
+            needed,
+            free_cards,
+        } = self;
+        let level = level_word(level);
+        write!(formatter, "{level} {domain} fits {fits} of {needed}")?;
+        write!(
+            formatter,
+            " {}, {free_cards} {} free",
+            noun(MEMBERS, *needed == 1),
+            if *free_cards == 1 { "card" } else { "cards" }
+        )
+    }
+}
+
+/// `3 too few free GPUs`, `2 taint maintenance not tolerated`.
+impl Display for NodeCount {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let Self {
+            cause,
+            resource,
+            nodes,
+        } = self;
+        write!(formatter, "{nodes} ")?;
+        match cause {
+            Cause::Taint if !resource.is_empty() => {
+                write!(formatter, "taint {resource} not tolerated")
+            }
+            Cause::NoLevelLabel if !resource.is_empty() => {
+                write!(formatter, "without label {resource}")
+            }
+            Cause::Cards if !resource.is_empty() => {
+                write!(formatter, "too few free {}", noun(resource, false))
+            }
+            Cause::Resource => write!(formatter, "too little free {resource}"),
+            cause => write!(formatter, "{cause}"),
+        }
+    }
+}
+
+impl Display for Reason {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Invalid { problem } if problem.field.is_empty() => {
+                formatter.write_str(&problem.message)
+            }
+            Reason::Invalid { problem } => {
+                write!(formatter, "{}: {}", problem.field, problem.message)
+            }
+            Reason::GroupNotFound { group, elsewhere } => {
+                write!(formatter, "its group {group} does not exist")?;
+                elsewhere.iter().try_for_each(|namespace| {
+                    write!(
+                        formatter,
+                        " (namespace {namespace} has a group of that name)"
+                    )
+                })
+            }
+            Reason::WaitingForMembers {
+                present,
+                needed,
+                gated,
+            } => {
+                write!(formatter, "{present} of {needed} needed members are here")?;
+                if *gated > 0 {
+                    write!(formatter, ", {gated} held by scheduling gates")?;
+                }
+                Ok(())
+            }
+            Reason::MinExceedsMembers { min, members } => write!(
+                formatter,
+                "needs {min} members, but its owner makes only {members}"
+            ),
+            Reason::DoesNotFit {
+                members,
+                nodes,
+                shortfall,
+                causes,
+                level,
+                best_domain,
+            } => does_not_fit(
+                formatter,
+                (*members, *nodes),
+                shortfall.as_ref(),
+                causes,
+                level.as_deref(),
+                best_domain.as_ref(),
+            ),
+            Reason::WaitsForSibling {
+                fits,
+                sibling,
+                because,
+            } => write!(
+                formatter,
+                "fits on {fits}, waits for sibling {sibling}: {because}"
+            ),
+            Reason::UnknownLevel { level } => {
+                write!(formatter, "no node has the label {level} of its level")
+            }
+            Reason::WouldDelayReservation { holder, .. } => write!(
+                formatter,
+                "the room is held back for {holder}, which has waited longer"
+            ),
+            Reason::Undecided { steps } => write!(
+                formatter,
+                "the search stopped after {steps} steps with neither a plan nor a proof"
+            ),
+            Reason::BindFailed { message, attempts } => {
+                let times = if *attempts == 1 { "time" } else { "times" };
+                write!(
+                    formatter,
+                    "binding failed {attempts} {times}, last: {message}"
+                )
+            }
+            Reason::TimedOut { after } => {
+                write!(formatter, "waited for its schedule timeout of {after}")
+            }
+            Reason::Surplus { because } => write!(
+                formatter,
+                "its gang runs without it, and there is no room for more: {because}"
+            ),
+            Reason::NotTried => formatter.write_str("not tried yet"),
+        }
+    }
+}
+
+fn does_not_fit(
+    formatter: &mut Formatter<'_>,
+    (members, nodes): (u32, u32),
+    shortfall: Option<&Shortfall>,
+    causes: &[NodeCount],
+    level: Option<&str>,
+    best_domain: Option<&DomainAttempt>,
+) -> fmt::Result {
+    match shortfall {
+        Some(shortfall) => write!(formatter, "{shortfall}")?,
+        None if nodes == 0 => formatter.write_str("there are no nodes")?,
+        None => {
+            let noun = noun(MEMBERS, members == 1);
+            write!(formatter, "no place for {members} {noun}")?;
+            if members > 1 {
+                formatter.write_str(" together")?;
+            }
+        }
+    }
+    if let Some(level) = level {
+        write!(formatter, " in one {}", level_word(level))?;
+        if let Some(best) = best_domain {
+            write!(formatter, " (best: {best})")?;
+        }
+    }
+    // A shortfall says it all; without one the causes are the next best thing.
+    if shortfall.is_none() && !causes.is_empty() {
+        let causes: Vec<String> = causes.iter().map(ToString::to_string).collect();
+        write!(formatter, "; of {nodes} nodes: {}", causes.join(", "))?;
+    }
+    Ok(())
+}
+
+/// A clause that follows "admitted if": `3 more GPUs appear`, `default/a ends`.
+impl Display for Counterfactual {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Counterfactual::MoreCards {
+                kind,
+                count,
+                domain,
+            } => {
+                let one = *count == 1;
+                write!(formatter, "{count} more {} ", noun(kind, one))?;
+                formatter.write_str(if one { "appears" } else { "appear" })?;
+                match domain.as_deref().map(|domain| domain.split_once('=')) {
+                    None => Ok(()),
+                    Some(Some((level, value))) => {
+                        write!(formatter, " in {} {value}", level_word(level))
+                    }
+                    Some(None) => write!(formatter, " in {}", domain.as_deref().unwrap_or("")),
+                }
+            }
+            Counterfactual::RelaxLevel { group, from, to } => {
+                if group.is_empty() {
+                    formatter.write_str("its")?;
+                } else {
+                    write!(formatter, "the")?;
+                }
+                write!(formatter, " required level")?;
+                if !group.is_empty() {
+                    write!(formatter, " of {group}")?;
+                }
+                match to {
+                    Some(to) => write!(
+                        formatter,
+                        " drops from {} to {}",
+                        level_word(from),
+                        level_word(to)
+                    ),
+                    None => write!(formatter, " ({}) is dropped", level_word(from)),
+                }
+            }
+            Counterfactual::FewerMembers { fewer, min } => write!(
+                formatter,
+                "{fewer} fewer {} must start (minimum {min})",
+                noun(MEMBERS, *fewer == 1)
+            ),
+            Counterfactual::Uncordon { node } => write!(formatter, "node {node} is uncordoned"),
+            Counterfactual::Departure { gangs, pods } => {
+                let end = if gangs.len() == 1 { "ends" } else { "end" };
+                write!(formatter, "{} {end}", join_words(gangs, "and"))?;
+                // Pods that are gangs of one are named already.
+                if pods.is_empty() || pods.iter().all(|pod| names(gangs, pod)) {
+                    return Ok(());
+                }
+                let noun = if pods.len() == 1 { "pod" } else { "pods" };
+                write!(formatter, " (its {noun} {} ", join_words(pods, "and"))?;
+                formatter.write_str(if pods.len() == 1 {
+                    "is enough)"
+                } else {
+                    "are enough)"
+                })
+            }
+        }
+    }
+}
+
+fn names(gangs: &[String], pod: &str) -> bool {
+    gangs
+        .iter()
+        .any(|gang| gang == pod || gang.rsplit('/').next() == Some(pod))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::boxed::Box;
+    use alloc::format;
+    use alloc::vec;
+
+    use super::*;
+    use crate::gang::Problem;
+    use crate::units::Nanos;
+
+    fn shown(resource: &str, amount: i64) -> String {
+        Amount { resource, amount }.to_string()
+    }
+
+    fn shortfall(resource: &str, needed: i64, free: i64) -> Shortfall {
+        let resource = resource.into();
+        Shortfall {
+            resource,
+            needed,
+            free,
+            scattered: free,
+        }
+    }
+
+    fn does_not_fit(shortfall: Option<Shortfall>, level: Option<&str>) -> Reason {
+        Reason::DoesNotFit {
+            members: 4,
+            nodes: 5,
+            shortfall,
+            causes: vec![
+                NodeCount {
+                    cause: Cause::Cards,
+                    resource: "nvidia.com/gpu".into(),
+                    nodes: 3,
+                },
+                NodeCount {
+                    cause: Cause::Taint,
+                    resource: "maintenance".into(),
+                    nodes: 2,
+                },
+            ],
+            level: level.map(Into::into),
+            best_domain: level.map(|level| DomainAttempt {
+                level: level.into(),
+                domain: "n3".into(),
+                fits: 1,
+                needed: 4,
+                free_cards: 1,
+            }),
+        }
+    }
+
+    #[test]
+    fn amounts_are_in_units_that_people_use() {
+        assert_eq!(shown("nvidia.com/gpu", 1), "1 GPU");
+        assert_eq!(shown("amd.com/gpu", 4), "4 GPUs");
+        assert_eq!(shown("rdma/hca", 2), "2 rdma/hca");
+        assert_eq!(shown("cpu", 1000), "1 core");
+        assert_eq!(shown("cpu", 2500), "2.5 cores");
+        assert_eq!(shown("cpu", 50), "0.05 cores");
+        assert_eq!(shown("cpu", -1500), "-1.5 cores");
+        assert_eq!(shown("memory", 64 << 30), "64 GiB of memory");
+        assert_eq!(shown("memory", 512 << 20), "512 MiB of memory");
+        assert_eq!(shown("pods", 1), "1 pod slot");
+        assert_eq!(
+            shown("memory", i64::MIN),
+            "-8589934592 GiB of memory",
+            "no overflow at the edge"
+        );
+    }
+
+    #[test]
+    fn a_shortfall_is_told_in_five_words() {
+        let reason = does_not_fit(Some(shortfall("nvidia.com/gpu", 4, 1)), None);
+        assert_eq!(reason.to_string(), "needs 4 GPUs, 1 free");
+        let memory = shortfall("memory", 512 << 30, 100 << 30);
+        assert_eq!(memory.to_string(), "needs 512 GiB of memory, 100 GiB free");
+        assert_eq!(
+            shortfall("members", 4, 3).to_string(),
+            "needs 4 members, 3 fit"
+        );
+    }
+
+    #[test]
+    fn a_level_that_binds_is_named_with_its_best_domain() {
+        let reason = does_not_fit(
+            Some(shortfall("nvidia.com/gpu", 4, 1)),
+            Some("kubernetes.io/hostname"),
+        );
+        assert_eq!(
+            reason.to_string(),
+            "needs 4 GPUs, 1 free in one node (best: node n3 fits 1 of 4 members, 1 card free)"
+        );
+    }
+
+    #[test]
+    fn without_a_shortfall_the_causes_are_counted() {
+        assert_eq!(
+            does_not_fit(None, None).to_string(),
+            "no place for 4 members together; of 5 nodes: 3 too few free GPUs, \
+             2 taint maintenance not tolerated"
+        );
+    }
+
+    #[test]
+    fn other_reasons_read_as_sentences() {
+        let cases: [(Reason, &str); 9] = [
+            (
+                Reason::Invalid {
+                    problem: Problem {
+                        code: "InvalidMinimum".into(),
+                        field: "spec.minMember".into(),
+                        message: "-1 is below 0".into(),
+                    },
+                },
+                "spec.minMember: -1 is below 0",
+            ),
+            (
+                Reason::GroupNotFound {
+                    group: "default/g".into(),
+                    elsewhere: Some("prod".into()),
+                },
+                "its group default/g does not exist (namespace prod has a group of that name)",
+            ),
+            (
+                Reason::WaitingForMembers {
+                    present: 3,
+                    needed: 4,
+                    gated: 1,
+                },
+                "3 of 4 needed members are here, 1 held by scheduling gates",
+            ),
+            (
+                Reason::MinExceedsMembers { min: 6, members: 4 },
+                "needs 6 members, but its owner makes only 4",
+            ),
+            (
+                Reason::WaitsForSibling {
+                    fits: "n1".into(),
+                    sibling: "t1".into(),
+                    because: Box::new(does_not_fit(Some(shortfall("cpu", 16_000, 4_000)), None)),
+                },
+                "fits on n1, waits for sibling t1: needs 16 cores, 4 free",
+            ),
+            (
+                Reason::WouldDelayReservation {
+                    holder: "default/large".into(),
+                    starts: Some(Nanos::from_secs(600)),
+                },
+                "the room is held back for default/large, which has waited longer",
+            ),
+            (
+                Reason::BindFailed {
+                    message: "denied by policy".into(),
+                    attempts: 2,
+                },
+                "binding failed 2 times, last: denied by policy",
+            ),
+            (
+                Reason::TimedOut {
+                    after: Nanos::from_secs(90),
+                },
+                "waited for its schedule timeout of 1m30s",
+            ),
+            (Reason::NotTried, "not tried yet"),
+        ];
+        for (reason, line) in cases {
+            assert_eq!(reason.to_string(), line);
+        }
+    }
+
+    #[test]
+    fn counterfactuals_follow_admitted_if() {
+        let more = |count, domain: Option<&str>| Counterfactual::MoreCards {
+            kind: "nvidia.com/gpu".into(),
+            count,
+            domain: domain.map(Into::into),
+        };
+        let departure = |gangs: &[&str], pods: &[&str]| Counterfactual::Departure {
+            gangs: gangs.iter().map(|&gang| gang.into()).collect(),
+            pods: pods.iter().map(|&pod| pod.into()).collect(),
+        };
+        let relax = |group: &str, to: Option<&str>| Counterfactual::RelaxLevel {
+            group: group.into(),
+            from: "example.com/rack".into(),
+            to: to.map(Into::into),
+        };
+        let cases = [
+            (more(3, None), "3 more GPUs appear"),
+            (
+                more(1, Some("example.com/rack=r1")),
+                "1 more GPU appears in rack r1",
+            ),
+            (
+                relax("", Some("example.com/block")),
+                "its required level drops from rack to block",
+            ),
+            (
+                relax("workers", None),
+                "the required level of workers (rack) is dropped",
+            ),
+            (
+                Counterfactual::FewerMembers { fewer: 2, min: 4 },
+                "2 fewer members must start (minimum 4)",
+            ),
+            (
+                Counterfactual::Uncordon { node: "n7".into() },
+                "node n7 is uncordoned",
+            ),
+            (departure(&["default/a"], &[]), "default/a ends"),
+            (departure(&["default/s"], &["s"]), "default/s ends"),
+            (
+                departure(&["default/a"], &["a-0", "a-1"]),
+                "default/a ends (its pods a-0 and a-1 are enough)",
+            ),
+            (
+                departure(&["default/a", "default/b"], &[]),
+                "default/a and default/b end",
+            ),
+        ];
+        for (change, clause) in cases {
+            assert_eq!(change.to_string(), clause);
+        }
+    }
+
+    #[test]
+    fn words_are_joined_as_in_a_sentence() {
+        assert_eq!(join_words::<&str>(&[], "or"), "");
+        assert_eq!(join_words(&["a"], "or"), "a");
+        assert_eq!(join_words(&["a", "b"], "or"), "a or b");
+        assert_eq!(
+            format!("{}", join_words(&["a", "b", "c"], "and")),
+            "a, b and c"
+        );
+    }
+}

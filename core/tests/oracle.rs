@@ -1,0 +1,185 @@
+//! The search against an exhaustive judge on many random small worlds.
+//!
+//! `GANGLINE_ORACLE_WORLDS` sets how many (100,000 unless said); `GANGLINE_ORACLE_SEED` where to
+//! start. A world that fails is made as small as it can be and written to `target/`.
+
+mod oracle {
+    pub mod describe;
+    pub mod naive;
+    pub mod shrink;
+    pub mod world;
+}
+mod support;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use gangline::Verdict;
+use gangline::bits::CardSet;
+use gangline::units::Nanos;
+
+use oracle::naive::{Answer, Placements, Question};
+use oracle::shrink::smallest;
+use oracle::world::{World, world};
+
+/// What the engine says about one gang: verdict and (pod, node, cards).
+struct Said {
+    gang: String,
+    verdict: Verdict,
+    places: Vec<(gangline::units::Uid, String, CardSet)>,
+}
+
+/// Asks the engine about every gang of a world.
+fn ask(world: &World) -> Result<Vec<Said>, String> {
+    let mut engine = world.scheduler();
+    engine.check().map_err(|error| error.to_string())?;
+    let decisions = engine.decide(Nanos::ZERO).to_vec();
+    engine.check().map_err(|error| error.to_string())?;
+    let said = decisions.iter().map(|decision| {
+        let places = engine.placements(decision).iter();
+        Said {
+            gang: engine.gang(decision.gang).map_or_else(String::new, |gang| gang.name.into()),
+            verdict: decision.verdict,
+            places: places
+                .map(|place| (place.pod, engine.node_name(place.node).into(), place.cards))
+                .collect(),
+        }
+    });
+    Ok(said.collect())
+}
+
+/// How many gangs could be placed and how many could not.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shares {
+    feasible: u32,
+    infeasible: u32,
+    satisfied: u32,
+}
+
+/// Judges what was said about a world, gang after gang, as each left it to the next.
+fn judge(world: &World, said: &[Said], shares: &mut Shares) -> Result<(), String> {
+    let mut names: Vec<&str> = world.gangs.iter().map(|gang| gang.key.name.as_str()).collect();
+    let singles = world.pods.iter().filter(|pod| pod.gang.is_none() && pod.node.is_none());
+    names.extend(singles.map(|pod| pod.name.as_str()));
+    // The engine's order is priority, then age, then identity; worlds give a lower age to none.
+    let mut order: Vec<&str> = said.iter().map(|said| said.gang.as_str()).collect();
+    order.extend(names.iter().filter(|name| !said.iter().any(|said| said.gang == **name)));
+    let mut placed = Placements::new();
+    let mut cards: BTreeMap<(String, String, u32), String> = BTreeMap::new();
+    for name in order {
+        let mut now_placed = placed.clone();
+        let said = said.iter().find(|said| said.gang == name);
+        let question = Question::new(world, name, &placed);
+        let answer = question.answer();
+        match &answer {
+            Answer::Feasible(_) => shares.feasible += 1,
+            Answer::Infeasible => shares.infeasible += 1,
+            Answer::Satisfied => shares.satisfied += 1,
+        }
+        let verdict = said.map(|said| said.verdict);
+        match (verdict, &answer) {
+            (Some(Verdict::Placed), Answer::Infeasible) => {
+                // Say which rule the plan breaks, if it can be said.
+                let places = &said.expect("a verdict").places;
+                let plan = plan_of(world, &question, places)?;
+                question.check(&plan).map_err(|rule| format!("{name}: placed, but {rule}"))?;
+                return Err(format!("{name}: placed although the judge finds no plan"));
+            }
+            (Some(Verdict::Placed), _) | (None, Answer::Infeasible | Answer::Satisfied) => {}
+            (Some(Verdict::Infeasible | Verdict::Waiting), Answer::Infeasible) => {}
+            _ => return Err(format!("{name}: engine says {verdict:?}, the judge {answer:?}")),
+        }
+        let Some(said) = said else { continue };
+        let plan = plan_of(world, &question, &said.places)?;
+        if verdict == Some(Verdict::Placed) {
+            question.check(&plan).map_err(|rule| format!("{name}: placed, but {rule}"))?;
+        }
+        for (member, node) in plan.iter().enumerate() {
+            let (pod, Some(node)) = (question.waiting[member], node) else { continue };
+            let node = &world.nodes[*node].name;
+            let given = said.places.iter().find(|(uid, ..)| *uid == pod.uid);
+            for card in given.into_iter().flat_map(|(.., cards)| cards.iter()) {
+                let kind = pod.template.cards.as_ref().map_or("", |ask| &ask.kind);
+                let card = (node.clone(), kind.to_owned(), card);
+                if let Some(other) = cards.insert(card.clone(), pod.name.clone()) {
+                    return Err(format!("{card:?} given to {other} and {}", pod.name));
+                }
+            }
+            now_placed.insert(pod.uid, node.clone());
+        }
+        drop(question);
+        placed = now_placed;
+    }
+    Ok(())
+}
+
+/// The engine's places as a plan, after a look at the cards.
+fn plan_of(
+    world: &World,
+    question: &Question<'_>,
+    places: &[(gangline::units::Uid, String, CardSet)],
+) -> Result<Vec<Option<usize>>, String> {
+    let mut plan = vec![None; question.waiting.len()];
+    for (uid, node, cards) in places {
+        let member = question.waiting.iter().position(|pod| pod.uid == *uid);
+        let member = member.ok_or_else(|| format!("{uid:?} does not wait"))?;
+        let node = world.nodes.iter().position(|spec| spec.name == *node);
+        let node = node.ok_or("placed on a node that is not there")?;
+        let pod = question.waiting[member];
+        let asked = pod.template.cards.as_ref();
+        let there = asked.and_then(|asked| {
+            world.nodes[node].cards.iter().find(|cards| cards.kind == asked.kind)
+        });
+        let usable = there.map_or(CardSet::EMPTY, |there| {
+            CardSet::first(there.count).unwrap_or_default().difference(there.unhealthy)
+        });
+        if !usable.contains_all(*cards) || cards.len() != asked.map_or(0, |asked| asked.count) {
+            return Err(format!("{}: given cards {cards}, which it cannot have", pod.name));
+        }
+        if plan[member].replace(node).is_some() {
+            return Err(format!("{}: placed twice", pod.name));
+        }
+    }
+    Ok(plan)
+}
+
+fn examine(world: &World, shares: &mut Shares) -> Result<(), String> {
+    judge(world, &ask(world)?, shares)
+}
+
+fn report(seed: u64, failing: &World, reason: &str) -> String {
+    let smallest = smallest(failing, |world| examine(world, &mut Shares::default()).is_err());
+    let error = examine(&smallest, &mut Shares::default()).expect_err("it still fails");
+    let mut text = format!("seed {seed}: {reason}\nsmallest world that fails: {error}\n");
+    write!(text, "{smallest}").expect("strings take everything");
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = folder.join(format!("oracle-{seed}.txt"));
+    if std::fs::write(&path, &text).is_ok() {
+        write!(text, "\nwritten to {}", path.display()).expect("strings take everything");
+    }
+    text
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| {
+        text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}; accepted: a number"))
+    })
+}
+
+#[test]
+fn the_search_says_what_trying_everything_says() {
+    let worlds = setting("GANGLINE_ORACLE_WORLDS", 100_000);
+    let first = setting("GANGLINE_ORACLE_SEED", 0);
+    let mut shares = Shares::default();
+    for seed in first..first + worlds {
+        let world = world(seed);
+        if let Err(reason) = examine(&world, &mut shares) {
+            panic!("{}", report(seed, &world, &reason));
+        }
+    }
+    println!("{worlds} worlds from seed {first}: {shares:?}");
+    let judged = f64::from(shares.feasible + shares.infeasible);
+    let share = f64::from(shares.feasible) / judged;
+    // Worlds that are all easy or all hopeless would show nothing.
+    assert!((0.25..=0.75).contains(&share) || worlds < 100, "{shares:?}");
+}

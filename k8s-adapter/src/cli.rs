@@ -1,0 +1,195 @@
+//! The commands: what they are called, what they accept, how they end.
+//!
+//! Arguments enter through clap; what the commands say leaves through [`terminal`]. The shell
+//! completion and the man pages come from the same definitions. Nothing here decides anything.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
+
+mod cluster;
+mod plan;
+mod simulate;
+mod terminal;
+mod why;
+
+/// How a command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// All placed, or all expectations hold.
+    Good = 0,
+    /// An error, or an expectation that does not hold.
+    Error = 1,
+    /// Something waits.
+    Waits = 2,
+}
+
+/// Why a command could not do its work. One line each.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error(transparent)]
+    Load(#[from] crate::load::LoadError),
+    #[error("{path}: {error}")]
+    File { path: String, error: io::Error },
+    #[error("{path}: {error}")]
+    Scenario {
+        path: String,
+        error: Box<crate::scenario::ScenarioError>,
+    },
+    #[error("{0} problems in the input, and --strict was given")]
+    Strict(usize),
+    #[error("there is no gang or pod {name}{hint}")]
+    NotFound { name: String, hint: String },
+    #[error("the result cannot be written as {format}: {message}")]
+    Format {
+        format: &'static str,
+        message: String,
+    },
+    #[error("standard output: {0}")]
+    Output(io::Error),
+}
+
+/// How `plan` and `why` end, for their help.
+const PLAN_CODES: &str = "Exit codes: 0 all placed, 1 an error, 2 something waits";
+
+/// Decides where groups of GPU pods run: all members of a group together, on exact devices, or none.
+///
+/// Gangline reads what `kubectl get -A -o yaml` prints, and needs no Kubernetes.
+#[derive(Debug, Parser)]
+#[command(name = "gangline", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Plan(plan::Args),
+    Why(why::Args),
+    Simulate(simulate::Args),
+    /// Print the completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page, or write those of all commands into a directory
+    Man {
+        /// Write the pages of all commands into this directory
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// How the result is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For programs; docs/output.md describes the fields
+    Json,
+    /// The same fields as YAML
+    Yaml,
+}
+
+/// Runs the command that the arguments of the process ask for.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Clap's own code for wrong usage is 2, which means "something waits" here.
+            let ending = if error.use_stderr() {
+                Ending::Error
+            } else {
+                Ending::Good
+            };
+            let _ = error.print();
+            return ExitCode::from(ending as u8);
+        }
+    };
+    let ending = match cli.command {
+        Command::Plan(args) => plan::run(&args),
+        Command::Why(args) => why::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Completions { shell } => completions(shell),
+        Command::Man { dir } => man(dir),
+    };
+    let ending = ending.unwrap_or_else(|error| {
+        terminal::complain("error", &error.to_string());
+        Ending::Error
+    });
+    ExitCode::from(ending as u8)
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<Ending, CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "gangline", &mut script);
+    terminal::print_bytes(&script)?;
+    Ok(Ending::Good)
+}
+
+fn man(dir: Option<PathBuf>) -> Result<Ending, CliError> {
+    if let Some(dir) = dir {
+        let write = |dir: &PathBuf| {
+            std::fs::create_dir_all(dir)?;
+            clap_mangen::generate_to(Cli::command(), dir)
+        };
+        let path = dir.display().to_string();
+        write(&dir).map_err(|error| CliError::File { path, error })?;
+    } else {
+        let mut page = Vec::new();
+        let man = clap_mangen::Man::new(Cli::command());
+        man.render(&mut page).map_err(CliError::Output)?;
+        terminal::print_bytes(&page)?;
+    }
+    Ok(Ending::Good)
+}
+
+/// Prints a result in the format that was asked for; `text` makes the one for people.
+fn print_result<T: Serialize>(
+    result: &T,
+    format: Format,
+    text: impl FnOnce(&T) -> String,
+) -> Result<(), CliError> {
+    let failed = |format, message: String| CliError::Format { format, message };
+    let written = match format {
+        Format::Text => text(result),
+        Format::Json => {
+            let json = serde_json::to_string_pretty(result);
+            json.map_err(|error| failed("JSON", error.to_string()))? + "\n"
+        }
+        Format::Yaml => {
+            let yaml = serde_saphyr::to_string(result);
+            yaml.map_err(|error| failed("YAML", error.to_string()))?
+        }
+    };
+    terminal::print(&written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definitions_make_sense() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn plan_takes_a_dump_and_manifests() {
+        let line = "gangline plan --cluster c.yaml --levels block,rack a.yaml b.yaml --strict";
+        let cli = Cli::try_parse_from(line.split(' ')).expect("is valid");
+        let Command::Plan(args) = cli.command else {
+            panic!("is another command");
+        };
+        assert_eq!(args.manifests.len(), 2);
+        assert_eq!(
+            args.cluster.levels.as_deref(),
+            Some(&["block".to_owned(), "rack".into()][..])
+        );
+        assert!(args.cluster.strict);
+    }
+}

@@ -1,0 +1,144 @@
+//! From a dump and manifests to an engine that has decided.
+//!
+//! Data enters as paths and leaves as a [`Cluster`]: the engine after its decisions, and what was
+//! wrong with the input.
+
+use std::path::PathBuf;
+
+use gangline::units::Nanos;
+use gangline::{Config, GangId, Scheduler};
+
+use super::terminal::{self, Progress};
+use super::{CliError, Format};
+use crate::load::{Complaint, Severity, Source};
+use crate::output::Report;
+use crate::world::{self, Options};
+
+/// More complaints than this are counted instead of printed.
+const COMPLAINTS: usize = 20;
+
+/// More rounds of decisions than this are not made: each one places or refuses something.
+const ROUNDS: u32 = 1000;
+
+/// Which cluster, and how it is read.
+#[derive(Debug, clap::Args)]
+pub(super) struct ClusterArgs {
+    /// What the cluster holds: a file, a directory or - for standard input, YAML or JSON, plain or
+    /// gzip; made by `kubectl get nodes,pods,podgroups,... -A -o yaml`
+    #[arg(long = "cluster", value_name = "DUMP", required = true)]
+    dumps: Vec<PathBuf>,
+    /// Node labels that make up the topology, coarse to fine, such as block,rack; found in the
+    /// nodes' labels when absent
+    #[arg(long, value_name = "LABELS", value_delimiter = ',')]
+    pub(super) levels: Option<Vec<String>>,
+    /// Plan only for waiting pods of this scheduler; may be given more than once
+    #[arg(long = "scheduler-name", value_name = "NAME")]
+    scheduler_names: Vec<String>,
+    /// The time of the decision, such as 2026-11-30T12:00:00Z; the latest time in the dump when
+    /// absent
+    #[arg(long, value_name = "TIME")]
+    now: Option<jiff::Timestamp>,
+    /// Make every problem with the input an error
+    #[arg(long)]
+    pub(super) strict: bool,
+}
+
+/// An engine that has decided.
+pub(super) struct Cluster {
+    pub(super) scheduler: Scheduler,
+    complaints: Vec<Complaint>,
+}
+
+impl Cluster {
+    /// Reads a cluster and lets the engine decide about it.
+    pub(super) fn decided(args: &ClusterArgs, manifests: &[PathBuf]) -> Result<Self, CliError> {
+        let mut progress = Progress::new();
+        let options = Options {
+            levels: args.levels.clone(),
+            scheduler_names: args.scheduler_names.clone(),
+        };
+        let mut reading = |done, total| progress.set("reading", done, total);
+        let world = world::read(&args.dumps, manifests, &options, &mut reading)?;
+        let mut complaints = world.complaints;
+        let mut scheduler = Scheduler::new(Config {
+            levels: world.levels,
+            ..Config::default()
+        });
+        let total = world.events.len() as u64;
+        for (done, event) in (0..).zip(world.events) {
+            progress.set("counting", done, total);
+            if let Err(rejection) = scheduler.apply(event) {
+                complaints.push(Complaint {
+                    source: Source::file("the cluster as a whole"),
+                    object: String::new(),
+                    field: String::new(),
+                    value: rejection.to_string(),
+                    accepted: String::new(),
+                    severity: Severity::Refused,
+                });
+            }
+        }
+        let given = args
+            .now
+            .map(|now| u64::try_from(now.as_nanosecond()).unwrap_or(0));
+        let now = given.map_or(world.now, Nanos);
+        for round in 0..ROUNDS {
+            progress.set("deciding", u64::from(round), u64::from(round) + 1);
+            if scheduler.decide(now).is_empty() {
+                break;
+            }
+        }
+        Ok(Self {
+            scheduler,
+            complaints,
+        })
+    }
+
+    /// What there is to say about these gangs. Complaints go to standard error, unless the result is
+    /// for programs and holds them anyway.
+    pub(super) fn report(
+        &mut self,
+        gangs: &[GangId],
+        format: Format,
+        strict: bool,
+    ) -> Result<Report, CliError> {
+        let complaints = std::mem::take(&mut self.complaints);
+        let mut progress = Progress::new();
+        let mut done = 0;
+        let report = Report::new(&self.scheduler, gangs.iter().copied(), complaints, || {
+            done += 1;
+            progress.set("explaining", done, gangs.len() as u64);
+        });
+        drop(progress);
+        complain(&report, format, strict)?;
+        Ok(report)
+    }
+}
+
+/// Says what is wrong with the input; an error if it must not be.
+fn complain(report: &Report, format: Format, strict: bool) -> Result<(), CliError> {
+    let complaints = &report.complaints;
+    let shown = match (format, strict) {
+        (Format::Text, false) => COMPLAINTS,
+        (Format::Json | Format::Yaml, false) => 0,
+        (_, true) => complaints.len(),
+    };
+    for complaint in complaints.iter().take(shown) {
+        let kind = match complaint.facts.severity {
+            Severity::Warning => "warning",
+            Severity::Refused => "not used",
+        };
+        terminal::complain(kind, &complaint.message);
+    }
+    if shown > 0 && complaints.len() > shown {
+        let more = complaints.len() - shown;
+        terminal::complain(
+            "warning",
+            &format!("and {more} more; --output json has them all"),
+        );
+    }
+    if strict && !complaints.is_empty() {
+        return Err(CliError::Strict(complaints.len()));
+    }
+    Ok(())
+}

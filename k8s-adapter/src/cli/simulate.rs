@@ -1,0 +1,63 @@
+//! `gangline simulate`: play a scenario and check what it expects.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use super::terminal::Progress;
+use super::{CliError, Ending, Format, print_result};
+use crate::scenario::value::Span;
+use crate::scenario::{self, Outcome, Scenario};
+
+/// How it ends, for its help.
+const SIMULATE_CODES: &str =
+    "Exit codes: 0 every expectation holds, 1 an error or an expectation that does not hold";
+
+/// Play a scenario: a cluster, events at times, and what must hold
+///
+/// docs/scenarios.md describes the format.
+#[derive(Debug, clap::Args)]
+#[command(after_help = SIMULATE_CODES)]
+pub(super) struct Args {
+    /// The scenario; - for standard input
+    #[arg(value_name = "SCENARIO.yaml")]
+    scenario: PathBuf,
+    /// Stop after this time, such as 10s or 1h
+    #[arg(long, value_name = "TIME")]
+    until: Option<Span>,
+    /// How the result is written
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+pub(super) fn run(args: &Args) -> Result<Ending, CliError> {
+    let path = args.scenario.display().to_string();
+    let failed = |error| CliError::File {
+        path: path.clone(),
+        error,
+    };
+    let text = if path == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(failed)?;
+        text
+    } else {
+        std::fs::read_to_string(&args.scenario).map_err(failed)?
+    };
+    let mut progress = Progress::new();
+    let until = args.until.map(|span| span.0);
+    let played = Scenario::parse(&text).and_then(|scenario| {
+        scenario::run(&scenario, until, |done, total| {
+            progress.set("playing", done, total);
+        })
+    });
+    drop(progress);
+    let outcome = played.map_err(|error| CliError::Scenario {
+        path,
+        error: Box::new(error),
+    })?;
+    print_result(&outcome, args.output, Outcome::to_text)?;
+    Ok(if outcome.passed {
+        Ending::Good
+    } else {
+        Ending::Error
+    })
+}

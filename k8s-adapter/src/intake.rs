@@ -1,0 +1,239 @@
+//! Group objects in, gangs out: one file for each system that has groups of pods ("dialect").
+//!
+//! A [`Dialect`] is given its objects one by one, says of each pod which of its groups the pod names,
+//! and at the end turns its groups into [`GangSpec`]s, each with the members at hand, because in some
+//! systems the pods decide which roles there are. Offline everything is known by then; a live
+//! scheduler calls [`Dialect::gangs`] again with the members of the group that an event touched. An
+//! object that cannot be honoured becomes a gang with a [`Problem`]: its pods wait with that reason,
+//! nobody else is harmed.
+//!
+//! To add a dialect: write its file, add it to [`dialects`].
+
+use std::collections::BTreeMap;
+
+use gangline::cluster::NodeSpec;
+use gangline::gang::{GangKey, GangSpec, PodSpec, Problem};
+use gangline::request::LabelSelector;
+use gangline::units::Nanos;
+
+use crate::api::{self, Labels, Pod, ResourceList};
+use crate::load::{Complaint, Document, Severity};
+use crate::problem::{FieldPath, Problems, problem};
+use crate::rules;
+
+mod native;
+mod scheduler_plugins;
+mod store;
+#[cfg(test)]
+pub(crate) mod testing;
+mod volcano;
+
+use store::Stored;
+
+/// All dialects. Their order decides nothing.
+pub fn dialects() -> Vec<Box<dyn Dialect>> {
+    vec![
+        Box::new(native::Native::default()),
+        Box::new(volcano::Volcano::default()),
+        Box::new(scheduler_plugins::SchedulerPlugins::default()),
+    ]
+}
+
+/// A system that has groups of pods.
+pub trait Dialect {
+    /// The objects that it reads.
+    fn kinds(&self) -> &'static [Kind];
+
+    /// Takes note of one of its objects; one of the same name replaces what was there. `arrival` is
+    /// when an object counts as created that does not say so itself.
+    fn take(&mut self, document: &Document<'_>, arrival: Nanos) -> Result<(), Box<Complaint>>;
+
+    /// The group that a pod names, if it names one of this dialect.
+    fn link(&self, pod: &Pod) -> Option<Link>;
+
+    /// Node labels that its objects imply are added to the nodes; returns these labels, coarse to
+    /// fine. Called once, before [`gangs`](Self::gangs).
+    fn levels(
+        &mut self,
+        nodes: &mut BTreeMap<String, NodeSpec>,
+        complaints: &mut Vec<Complaint>,
+    ) -> Vec<String> {
+        let _ = (nodes, complaints);
+        Vec::new()
+    }
+
+    /// Its groups as gangs, ordered by key. Sets the role of each member, and its gang where that is
+    /// another than the one that the pod names.
+    fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec>;
+}
+
+/// A kind of object and the versions of it that are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// API group.
+    pub group: &'static str,
+    /// Versions.
+    pub versions: &'static [&'static str],
+    /// Kind.
+    pub kind: &'static str,
+}
+
+/// How a pod names its group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The group.
+    pub key: GangKey,
+    /// Where the pod says so, such as `metadata.labels[...]`.
+    pub field: &'static str,
+    /// What the pod says about its place in the group; the dialect's own word.
+    pub task: Box<str>,
+    /// The group is not named but follows from the pod's owner.
+    pub implied: Option<Box<Implied>>,
+}
+
+/// What a group consists of that nobody wrote down.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Implied {
+    /// Kind and name of the owners whose annotations count, nearest first.
+    pub owners: Vec<(Box<str>, Box<str>)>,
+    /// The pod's own annotations that count.
+    pub annotations: BTreeMap<&'static str, Box<str>>,
+}
+
+/// A pod and the group that it names.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// The pod.
+    pub spec: PodSpec,
+    /// The group that it names.
+    pub link: Option<Link>,
+    /// All its labels; its template keeps only those that some rule names.
+    pub labels: Labels,
+}
+
+/// The members of each group, by the key that they name.
+pub type Roster<'a> = BTreeMap<GangKey, Vec<&'a mut Member>>;
+
+/// What a dialect may need besides its own objects.
+pub struct Surroundings<'a> {
+    /// The value of a priority class, by its name.
+    pub priority_class: &'a dyn Fn(&str) -> Option<i32>,
+    /// An annotation of an owner: namespace, kind, name, annotation.
+    pub owner_annotation: &'a dyn Fn(&str, &str, &str, &str) -> Option<String>,
+    /// Complaints go here.
+    pub complaints: &'a mut Vec<Complaint>,
+}
+
+/// The one group that a pod names. A pod that names two is refused: either choice would be a guess.
+pub fn link(dialects: &[Box<dyn Dialect>], pod: &Pod) -> Result<Option<Link>, Problem> {
+    let links: Vec<_> = dialects
+        .iter()
+        .filter_map(|dialect| dialect.link(pod))
+        .collect();
+    let explicit = || links.iter().filter(|link| link.implied.is_none());
+    if explicit().count() > 1 {
+        let named: Vec<_> = explicit()
+            .map(|link| {
+                format!(
+                    "{} group {} ({})",
+                    link.key.source, link.key.name, link.field
+                )
+            })
+            .collect();
+        return Err(problem(
+            "AmbiguousGroup",
+            "metadata",
+            format!("the pod names {}; accepted: one group", named.join(" and ")),
+        ));
+    }
+    let explicit = explicit().next().cloned();
+    Ok(explicit.or_else(|| links.into_iter().next()))
+}
+
+/// A selector over labels; what is wrong with it first is the problem of the object that has it.
+fn label_selector(
+    selector: &api::LabelSelector,
+    path: &FieldPath<'_>,
+) -> Result<LabelSelector, Problem> {
+    let mut problems = Problems::default();
+    let selector = rules::label_selector(selector, path, &mut problems);
+    match problems.first() {
+        Some(problem) => Err(problem.clone()),
+        None => Ok(selector),
+    }
+}
+
+/// A whole number of members or groups: absent means `absent`, and less than `least` is refused.
+fn count(value: Option<i64>, absent: u32, least: u32, field: &str) -> Result<u32, Problem> {
+    let Some(value) = value else {
+        return Ok(absent);
+    };
+    let accepted = u32::try_from(value)
+        .ok()
+        .filter(|&value| value >= least && value <= MOST);
+    accepted.ok_or_else(|| {
+        let message = format!("{value}; accepted: {least} to {MOST}");
+        problem("InvalidMinimum", field, message)
+    })
+}
+
+/// What fits the `int32` of all these APIs.
+const MOST: u32 = i32::MAX as u32;
+
+impl Surroundings<'_> {
+    /// The priority of a group: its own number, that of its class, or the highest of its members'.
+    fn priority<S>(
+        &mut self,
+        number: Option<i64>,
+        class: &str,
+        members: &[&mut Member],
+        stored: &Stored<S>,
+    ) -> i32 {
+        if let Some(number) = number {
+            return number.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+        }
+        if !class.is_empty() {
+            if let Some(priority) = (self.priority_class)(class) {
+                return priority;
+            }
+            let accepted =
+                "the name of a PriorityClass that is there; its members' priority is used";
+            self.warn(stored, "spec.priorityClassName", class, accepted);
+        }
+        members
+            .iter()
+            .map(|member| member.spec.priority)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Checks amounts that decide nothing here: the search counts the members themselves.
+    fn check_amounts<S>(&mut self, amounts: &ResourceList, field: &str, stored: &Stored<S>) {
+        for (resource, amount) in amounts.iter() {
+            if let Err(error) = amount.units() {
+                self.warn(
+                    stored,
+                    &format!("{field}.{resource}"),
+                    &error.to_string(),
+                    "",
+                );
+            }
+        }
+    }
+
+    fn warn<S>(&mut self, stored: &Stored<S>, field: &str, value: &str, accepted: &str) {
+        self.complaints.push(Complaint {
+            source: stored.source.clone(),
+            object: stored.object.clone(),
+            field: field.into(),
+            value: value.into(),
+            accepted: accepted.into(),
+            severity: Severity::Warning,
+        });
+    }
+
+    fn refuse<S>(&mut self, stored: &Stored<S>, problem: &Problem) {
+        let complaint = Complaint::from_problem(&stored.source, &stored.object, problem);
+        self.complaints.push(complaint);
+    }
+}

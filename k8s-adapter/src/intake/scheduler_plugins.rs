@@ -1,0 +1,184 @@
+//! `PodGroup`s of the scheduler-plugins project (`scheduling.x-k8s.io`, "coscheduling").
+//!
+//! Pods name their group by a label. A group has one minimum over pods of any shape and a timeout of
+//! 60 seconds unless it says otherwise. `minResources` is checked but decides nothing: there it is a
+//! rough test on sums that saves the real one, here the real one is made.
+
+use gangline::gang::{GangKey, GangSpec};
+use gangline::units::Nanos;
+use serde::Deserialize;
+
+use super::store::{self, Name, Store, Stored};
+use super::{Dialect, Kind, Link, Member, Roster, Surroundings, count};
+use crate::api::{Pod, ResourceList, whole_number};
+use crate::load::{Complaint, Document};
+
+const SOURCE: &str = "scheduler-plugins";
+const LABEL: &str = "scheduling.x-k8s.io/pod-group";
+/// The scheduler's own setting (`permitWaitingTimeSeconds`) is not in a dump; its default is.
+const DEFAULT_TIMEOUT: Nanos = Nanos::from_secs(60);
+
+/// The dialect.
+#[derive(Debug, Default)]
+pub(super) struct SchedulerPlugins {
+    groups: Store<PodGroupSpec>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PodGroupSpec {
+    #[serde(deserialize_with = "whole_number")]
+    min_member: Option<i64>,
+    min_resources: ResourceList,
+    #[serde(deserialize_with = "whole_number")]
+    schedule_timeout_seconds: Option<i64>,
+}
+
+impl Dialect for SchedulerPlugins {
+    fn kinds(&self) -> &'static [Kind] {
+        &[Kind {
+            group: "scheduling.x-k8s.io",
+            versions: &["v1alpha1"],
+            kind: "PodGroup",
+        }]
+    }
+
+    fn take(&mut self, document: &Document<'_>, arrival: Nanos) -> Result<(), Box<Complaint>> {
+        self.groups.take(document, true, arrival)
+    }
+
+    fn link(&self, pod: &Pod) -> Option<Link> {
+        let name = pod
+            .metadata
+            .labels
+            .get(LABEL)
+            .filter(|name| !name.is_empty())?;
+        Some(Link {
+            key: GangKey {
+                namespace: pod.metadata.namespace_or_default().into(),
+                name: name.to_string(),
+                source: SOURCE.into(),
+            },
+            field: "metadata.labels[scheduling.x-k8s.io/pod-group]",
+            task: "".into(),
+            implied: None,
+        })
+    }
+
+    fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {
+        let gangs = self.groups.iter().map(|(name, stored)| {
+            let members = roster
+                .get(&store::key(name, SOURCE))
+                .map_or(&[][..], Vec::as_slice);
+            let spec = match &stored.spec {
+                Ok(spec) => spec,
+                Err(problem) => return stored.invalid(name, SOURCE, problem.clone()),
+            };
+            gang(name, stored, spec, members, around)
+        });
+        gangs.collect()
+    }
+}
+
+fn gang(
+    name: &Name,
+    stored: &Stored<PodGroupSpec>,
+    spec: &PodGroupSpec,
+    members: &[&mut Member],
+    around: &mut Surroundings<'_>,
+) -> GangSpec {
+    around.check_amounts(&spec.min_resources, "spec.minResources", stored);
+    // Absent reads as 0 there and sets no barrier; each pod alone is enough, which is what 1 means.
+    let min = match count(spec.min_member, 1, 1, "spec.minMember") {
+        Ok(min) => min,
+        Err(problem) => {
+            around.refuse(stored, &problem);
+            return stored.invalid(name, SOURCE, problem);
+        }
+    };
+    let timeout = match spec.schedule_timeout_seconds {
+        None => DEFAULT_TIMEOUT,
+        Some(seconds) if seconds > 0 => Nanos::from_secs(seconds.unsigned_abs()),
+        Some(seconds) => {
+            let accepted = "1 or more; 60 is used";
+            around.warn(
+                stored,
+                "spec.scheduleTimeoutSeconds",
+                &seconds.to_string(),
+                accepted,
+            );
+            DEFAULT_TIMEOUT
+        }
+    };
+    GangSpec {
+        // Its scheduler orders groups by the priority of their pods.
+        priority: around.priority(None, "", members, stored),
+        schedule_timeout: Some(timeout),
+        ..stored.gang(name, SOURCE, store::role(&name.1, min))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gangline::units::Nanos;
+
+    use crate::intake::testing::world;
+
+    fn group(spec: &str) -> String {
+        format!(
+            "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\n\
+             metadata: {{name: g, namespace: ml}}\nspec: {{{spec}}}\n---\n"
+        )
+    }
+
+    const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: ml, labels: \
+                       {scheduling.x-k8s.io/pod-group: g}}\nspec: {priority: 8}\n";
+
+    #[test]
+    fn a_group_is_one_leaf_with_a_timeout() {
+        let world = world(&[&group("minMember: 3"), POD].concat());
+        assert_eq!(world.trees(), ["scheduler-plugins/g: g>=3"]);
+        assert_eq!(world.links(), ["p: scheduler-plugins/g "]);
+        assert_eq!(world.gang("g").schedule_timeout, Some(Nanos::from_secs(60)));
+        assert_eq!(world.gang("g").priority, 8);
+    }
+
+    #[test]
+    fn the_groups_own_timeout_goes_first_and_a_senseless_one_is_named() {
+        let timeout = |spec: &str| world(&group(spec)).gang("g").schedule_timeout;
+        assert_eq!(
+            timeout("scheduleTimeoutSeconds: 5"),
+            Some(Nanos::from_secs(5))
+        );
+        assert_eq!(
+            timeout("scheduleTimeoutSeconds: 0"),
+            Some(Nanos::from_secs(60))
+        );
+        let world = world(&group("minMember: 1, scheduleTimeoutSeconds: -5"));
+        assert_eq!(
+            world.complaint_lines(),
+            [
+                "dump, document 1: PodGroup ml/g: spec.scheduleTimeoutSeconds: -5; accepted: 1 or \
+             more; 60 is used"
+            ]
+        );
+    }
+
+    #[test]
+    fn zero_is_refused_and_absent_is_one() {
+        assert_eq!(world(&group("")).trees(), ["scheduler-plugins/g: g>=1"]);
+        let zero = world(&group("minMember: 0"));
+        assert_eq!(zero.trees(), ["scheduler-plugins/g: g>=1 !InvalidMinimum"]);
+        assert_eq!(zero.complaint_lines().len(), 1);
+    }
+
+    #[test]
+    fn amounts_that_cannot_be_counted_are_named_and_decide_nothing() {
+        let text = "minMember: 1, minResources: {cpu: -1, memory: lots, nvidia.com/gpu: 8}";
+        let world = world(&group(text));
+        assert!(world.gang("g").problem.is_none());
+        let lines = world.complaint_lines();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].contains("spec.minResources.cpu"), "{lines:?}");
+    }
+}

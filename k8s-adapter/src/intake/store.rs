@@ -1,0 +1,165 @@
+//! The objects of one kind, by namespace and name, decoded to what decides something.
+//!
+//! An object that cannot be decoded is kept as the problem that it is, so that its pods can say why
+//! they wait.
+
+use std::collections::BTreeMap;
+
+use gangline::gang::spec::Disruption;
+use gangline::gang::{GangKey, GangSpec, Group, GroupKind, LossMode, Problem, Role, TimeoutPolicy};
+use gangline::units::{Nanos, Uid};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::api::{ObjectMeta, or_default};
+use crate::load::{Complaint, Document, Source};
+use crate::member::uid;
+use crate::problem::problem;
+
+/// One object.
+#[derive(Debug)]
+pub(super) struct Stored<S> {
+    /// Where it came from.
+    pub(super) source: Source,
+    /// Kind and name, for people.
+    pub(super) object: String,
+    /// Identity.
+    pub(super) uid: Uid,
+    /// When it was created.
+    pub(super) created: Nanos,
+    /// What it says, or what is wrong with it.
+    pub(super) spec: Result<S, Problem>,
+}
+
+/// Namespace and name.
+pub(super) type Name = (String, String);
+
+/// All objects of one kind.
+#[derive(Debug)]
+pub(super) struct Store<S>(BTreeMap<Name, Stored<S>>);
+
+impl<S> Default for Store<S> {
+    fn default() -> Self {
+        Store(BTreeMap::new())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(bound = "S: Deserialize<'de> + Default")]
+struct Object<S> {
+    metadata: ObjectMeta,
+    #[serde(default, deserialize_with = "or_default")]
+    spec: S,
+}
+
+impl<S: DeserializeOwned + Default> Store<S> {
+    /// Takes an object in, in place of an older one of its name; it keeps that one's identity and age
+    /// where it does not bring its own.
+    pub(super) fn take(
+        &mut self,
+        document: &Document<'_>,
+        namespaced: bool,
+        arrival: Nanos,
+    ) -> Result<(), Box<Complaint>> {
+        let namespace = match document.namespace.as_str() {
+            _ if !namespaced => String::new(),
+            "" => "default".to_owned(),
+            namespace => namespace.to_owned(),
+        };
+        let (metadata, spec, outcome) = match document.decode::<Object<S>>() {
+            Ok(object) => (object.metadata, Ok(object.spec), Ok(())),
+            Err(complaint) => {
+                let problem = unreadable(&complaint);
+                (ObjectMeta::default(), Err(problem), Err(complaint))
+            }
+        };
+        let name = (namespace, document.name.clone());
+        let object = match name.0.as_str() {
+            "" => format!("{} {}", document.kind, name.1),
+            namespace => format!("{} {namespace}/{}", document.kind, name.1),
+        };
+        let older = self.0.get(&name);
+        let uid = match older {
+            Some(older) if metadata.uid.is_empty() => older.uid,
+            _ => uid(&metadata.uid, &document.kind, &name.0, &name.1),
+        };
+        let created = metadata.creation_timestamp.map(|time| time.0);
+        let stored = Stored {
+            source: document.source.clone(),
+            object,
+            uid,
+            created: created
+                .or(older.map(|older| older.created))
+                .unwrap_or(arrival),
+            spec,
+        };
+        self.0.insert(name, stored);
+        outcome
+    }
+}
+
+impl<S> Store<S> {
+    /// The object of this name.
+    pub(super) fn get(&self, name: &Name) -> Option<&Stored<S>> {
+        self.0.get(name)
+    }
+
+    /// All objects, by namespace and name.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, &Stored<S>)> {
+        self.0.iter()
+    }
+}
+
+fn unreadable(complaint: &Complaint) -> Problem {
+    let message = format!("{}; accepted: {}", complaint.value, complaint.accepted);
+    problem("InvalidObject", complaint.field.clone(), message)
+}
+
+impl<S> Stored<S> {
+    /// A gang for the object, with everything that it does not say left at its default.
+    pub(super) fn gang(&self, name: &Name, source: &str, root: Group) -> GangSpec {
+        GangSpec {
+            uid: self.uid,
+            key: key(name, source),
+            created: self.created,
+            priority: 0,
+            queue: String::new(),
+            root,
+            schedule_timeout: None,
+            on_timeout: TimeoutPolicy::default(),
+            on_loss: LossMode::default(),
+            disruption: Disruption::default(),
+            scoring: None,
+            problem: None,
+        }
+    }
+
+    /// A gang that waits for ever, because the object cannot be honoured.
+    pub(super) fn invalid(&self, name: &Name, source: &str, problem: Problem) -> GangSpec {
+        GangSpec {
+            problem: Some(problem),
+            ..self.gang(name, source, role(&name.1, 1))
+        }
+    }
+}
+
+/// The key of a group.
+pub(super) fn key((namespace, name): &Name, source: &str) -> GangKey {
+    GangKey {
+        namespace: namespace.clone(),
+        name: name.clone(),
+        source: source.into(),
+    }
+}
+
+/// A leaf for as many members as there are, of which at least `min` must run.
+pub(super) fn role(name: &str, min: u32) -> Group {
+    Group {
+        name: name.into(),
+        kind: GroupKind::Role(Role {
+            min,
+            ..Role::default()
+        }),
+        ..Group::default()
+    }
+}

@@ -1,0 +1,429 @@
+//! What the commands say, as data: the versioned schema of `docs/output.md`.
+//!
+//! Data enters as the engine's views and explanations and leaves as a [`Report`], which is written
+//! as JSON or YAML, shown by [`text`] and drawn by [`picture`](crate::picture). Everything that those
+//! three say about a gang is worked out here, once. Nothing here decides anything.
+
+use std::collections::BTreeMap;
+
+use gangline::bits::CardSet;
+use gangline::engine::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView};
+use gangline::explain::{Counterfactual, DomainAttempt, Explainer, Reason};
+use gangline::gang::life::{End, Phase};
+use gangline::request::NODE_LEVEL;
+use gangline::{GangId, NodeIx, Scheduler, Verdict};
+use serde::{Serialize, Serializer};
+
+use crate::load::Complaint;
+
+pub mod text;
+
+/// Version of the schema. It changes when a field changes its meaning or goes away; new fields may
+/// appear without a change.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Everything that `gangline plan` has to say.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// See [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Hash of every decision, 16 hexadecimal digits.
+    pub decision_hash: String,
+    /// All gangs in queue order, gangs of one included.
+    pub gangs: Vec<GangReport>,
+    /// Cards of all nodes, by kind.
+    pub cards: BTreeMap<String, CardTotals>,
+    /// What was wrong with the input.
+    pub complaints: Vec<ComplaintReport>,
+}
+
+/// Something that was wrong with the input: a line for people, and the facts.
+#[derive(Debug, Serialize)]
+pub struct ComplaintReport {
+    /// One line for people.
+    pub message: String,
+    /// The facts.
+    #[serde(flatten)]
+    pub facts: Complaint,
+}
+
+impl From<Complaint> for ComplaintReport {
+    fn from(facts: Complaint) -> Self {
+        Self {
+            message: facts.to_string(),
+            facts,
+        }
+    }
+}
+
+/// Cards of one kind over all nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CardTotals {
+    /// All of them.
+    pub total: u32,
+    /// Held by a gang.
+    pub held: u32,
+    /// Free and healthy, on nodes that take members.
+    pub free: u32,
+    /// Neither: unhealthy, or free on a cordoned node.
+    pub unusable: u32,
+}
+
+/// One gang.
+#[derive(Debug, Serialize)]
+pub struct GangReport {
+    /// Its index in the engine.
+    #[serde(skip)]
+    pub id: GangId,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name; a gang of one has its pod's.
+    pub name: String,
+    /// Which kind of object defines it; empty for a gang of one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// Whether it is a pod without a group.
+    pub single: bool,
+    /// Where it is in its life.
+    #[serde(serialize_with = "phase")]
+    pub state: Phase,
+    /// What was decided.
+    pub verdict: Verdict,
+    /// Higher goes first.
+    pub priority: i32,
+    /// Name of its queue.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub queue: String,
+    /// Members that must run together.
+    pub min: u32,
+    /// Members that exist and are not over.
+    pub wanted: u32,
+    /// Members that have a place.
+    pub placed: u32,
+    /// The finest domain that holds all its places.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain: Option<Domain>,
+    /// Its members, by role, then name.
+    pub members: Vec<MemberReport>,
+    /// Why it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<ReasonReport>,
+    /// The best attempt in each domain of the level that binds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<DomainAttempt>,
+    /// Single changes that would admit it, smallest first.
+    pub counterfactuals: Vec<CounterfactualReport>,
+}
+
+/// A domain of the topology.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Domain {
+    /// Its level, by node label.
+    pub level: String,
+    /// The label's value.
+    pub name: String,
+}
+
+/// One member.
+#[derive(Debug, Serialize)]
+pub struct MemberReport {
+    /// The pod's name.
+    pub pod: String,
+    /// Its role; empty when the gang has only one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub role: String,
+    /// What it is doing.
+    pub state: MemberState,
+    /// Its node, bound or planned.
+    pub node: Option<String>,
+    /// Its cards there.
+    #[serde(serialize_with = "card_list")]
+    pub cards: CardSet,
+    /// Why it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<ReasonReport>,
+}
+
+/// A reason: a word for machines, a line for people, and the facts.
+#[derive(Debug, Serialize)]
+pub struct ReasonReport {
+    /// A stable word.
+    pub code: String,
+    /// One line for people; its wording may change.
+    pub message: String,
+    /// The facts behind it.
+    pub facts: Reason,
+}
+
+impl From<Reason> for ReasonReport {
+    fn from(facts: Reason) -> Self {
+        Self {
+            code: facts.code().to_owned(),
+            message: facts.to_string(),
+            facts,
+        }
+    }
+}
+
+/// A change that would admit the gang: a clause for people, and the facts.
+#[derive(Debug, Serialize)]
+pub struct CounterfactualReport {
+    /// Reads after "admitted if".
+    pub message: String,
+    /// The facts.
+    #[serde(flatten)]
+    pub facts: Counterfactual,
+}
+
+impl From<Counterfactual> for CounterfactualReport {
+    fn from(facts: Counterfactual) -> Self {
+        Self {
+            message: facts.to_string(),
+            facts,
+        }
+    }
+}
+
+/// A word for a phase: how a gang ended stands for itself.
+pub fn phase_word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Gathering => "gathering",
+        Phase::Queued => "queued",
+        Phase::Planned => "planned",
+        Phase::Binding => "binding",
+        Phase::Running => "running",
+        Phase::Degraded => "degraded",
+        Phase::Ended(End::Completed) => "completed",
+        Phase::Ended(End::Failed) => "failed",
+        Phase::Ended(End::Deleted) => "deleted",
+    }
+}
+
+/// A word for a verdict.
+pub fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Placed => "placed",
+        Verdict::Infeasible => "infeasible",
+        Verdict::Undecided => "undecided",
+        Verdict::Waiting => "waiting",
+        Verdict::Release => "release",
+        Verdict::Failed => "failed",
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn phase<S: Serializer>(phase: &Phase, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(phase_word(*phase))
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn card_list<S: Serializer>(cards: &CardSet, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(cards.iter())
+}
+
+/// The nodes of a cluster, found by index.
+#[derive(Debug)]
+pub struct Nodes<'a> {
+    levels: &'a [String],
+    by_index: BTreeMap<NodeIx, &'a NodeView<'a>>,
+}
+
+impl<'a> Nodes<'a> {
+    /// Nodes as the engine lists them; `levels` are the labels that their paths follow.
+    pub fn new(levels: &'a [String], nodes: &'a [NodeView<'a>]) -> Self {
+        let by_index = nodes.iter().map(|node| (node.ix, node)).collect();
+        Self { levels, by_index }
+    }
+
+    /// The node with this index.
+    pub fn get(&self, node: NodeIx) -> Option<&'a NodeView<'a>> {
+        self.by_index.get(&node).copied()
+    }
+
+    /// The finest domain that holds all of these nodes; a lone node is its own domain.
+    fn common_domain(&self, nodes: impl IntoIterator<Item = NodeIx>) -> Option<Domain> {
+        let mut nodes = nodes.into_iter().filter_map(|node| self.get(node));
+        let first = nodes.next()?;
+        let (mut shared, mut alone) = (first.path.len(), true);
+        for node in nodes {
+            alone &= node.ix == first.ix;
+            let pairs = first.path.iter().zip(&node.path).take(shared);
+            shared = pairs.take_while(|(a, b)| a.is_some() && a == b).count();
+        }
+        if alone {
+            return Some(Domain {
+                level: NODE_LEVEL.to_owned(),
+                name: first.name.to_owned(),
+            });
+        }
+        // A level that the nodes lack is no domain; the next coarser one may be.
+        let named = |level: usize| {
+            let (label, name) = (self.levels.get(level)?, (*first.path.get(level)?)?);
+            Some(Domain {
+                level: label.clone(),
+                name: name.to_owned(),
+            })
+        };
+        (0..shared).rev().find_map(named)
+    }
+}
+
+/// What was decided. A gang whose minimum runs is placed, whatever was last decided about members
+/// that it has beyond that.
+pub fn verdict(gang: &GangView<'_>) -> Verdict {
+    match gang.phase {
+        Phase::Planned | Phase::Binding | Phase::Running => Verdict::Placed,
+        _ => gang.verdict,
+    }
+}
+
+/// Whether the member has a place now, bound or planned.
+fn has_place(member: &MemberView<'_>) -> bool {
+    member.node.is_some() && matches!(member.state, MemberState::Planned | MemberState::Bound)
+}
+
+impl GangReport {
+    /// What there is to say about a gang; `why` explains one that waits.
+    pub fn new(gang: &GangView<'_>, nodes: &Nodes<'_>, why: Option<Explanation>) -> Self {
+        let over = |state| matches!(state, MemberState::Succeeded | MemberState::Failed);
+        let placed = gang.members.iter().filter(|member| has_place(member));
+        let places = placed.clone().filter_map(|member| member.node);
+        let wanted = gang.members.iter().filter(|member| !over(member.state));
+        let why = why.unwrap_or(Explanation {
+            reason: None,
+            members: Vec::new(),
+            domains: Vec::new(),
+            counterfactuals: Vec::new(),
+        });
+        let mut reasons: BTreeMap<String, Reason> = why.members.into_iter().collect();
+        let member = |member: &MemberView<'_>| MemberReport {
+            pod: member.name.to_owned(),
+            role: member.role.to_owned(),
+            state: member.state,
+            node: member
+                .node
+                .and_then(|node| nodes.get(node))
+                .map(|node| node.name.to_owned()),
+            cards: member.cards,
+            reason: reasons.remove(member.name).map(Into::into),
+        };
+        Self {
+            id: gang.id,
+            namespace: gang.namespace.to_owned(),
+            name: gang.name.to_owned(),
+            source: gang.source.to_owned(),
+            single: gang.single,
+            state: gang.phase,
+            verdict: verdict(gang),
+            priority: gang.priority,
+            queue: gang.queue.to_owned(),
+            min: gang.min,
+            wanted: wanted.count() as u32,
+            placed: placed.clone().count() as u32,
+            domain: nodes.common_domain(places),
+            members: gang.members.iter().map(member).collect(),
+            reason: why.reason.map(Into::into),
+            domains: why.domains,
+            counterfactuals: why.counterfactuals.into_iter().map(Into::into).collect(),
+        }
+    }
+
+    /// Whether it has what it must have: nothing of its minimum waits for a place.
+    pub fn is_placed(&self) -> bool {
+        self.verdict == Verdict::Placed
+    }
+
+    /// `namespace/name`.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// The one word for where it stands: `placed` while some of its places are only planned, its
+    /// phase once it is bound, otherwise the verdict.
+    pub fn word(&self) -> &'static str {
+        let planned = |member: &MemberReport| member.state == MemberState::Planned;
+        match self.verdict {
+            Verdict::Placed if self.members.iter().any(planned) => "placed",
+            Verdict::Placed => phase_word(self.state),
+            verdict => verdict_word(verdict),
+        }
+    }
+}
+
+impl Report {
+    /// Asks the engine about these gangs and explains those that wait. `progress` is told about each
+    /// gang that is done.
+    pub fn new(
+        scheduler: &Scheduler,
+        gangs: impl IntoIterator<Item = GangId>,
+        complaints: Vec<Complaint>,
+        mut progress: impl FnMut(),
+    ) -> Self {
+        let views = scheduler.nodes();
+        let nodes = Nodes::new(&scheduler.config().levels, &views);
+        let mut explainer = scheduler.explainer();
+        let gang = |id| {
+            let view = scheduler.gang(id)?;
+            let why = explain(&mut explainer, &view);
+            let report = GangReport::new(&view, &nodes, why);
+            progress();
+            Some(report)
+        };
+        Self {
+            schema_version: SCHEMA_VERSION,
+            decision_hash: hash_text(scheduler.decision_hash()),
+            gangs: gangs.into_iter().filter_map(gang).collect(),
+            cards: card_totals(&views),
+            complaints: complaints.into_iter().map(Into::into).collect(),
+        }
+    }
+
+    /// Whether every gang is placed.
+    pub fn all_placed(&self) -> bool {
+        self.gangs.iter().all(GangReport::is_placed)
+    }
+}
+
+/// Why a gang waits, or why some of its members do; nothing when all have a place.
+pub fn explain(explainer: &mut Explainer, gang: &GangView<'_>) -> Option<Explanation> {
+    let waits =
+        |member: &MemberView<'_>| matches!(member.state, MemberState::Waiting | MemberState::Gated);
+    let pending = verdict(gang) != Verdict::Placed || gang.members.iter().any(waits);
+    pending.then(|| explainer.why(gang.id)).flatten()
+}
+
+/// A decision hash as it is written everywhere.
+pub fn hash_text(hash: u64) -> String {
+    format!("{hash:016x}")
+}
+
+/// Cards of these nodes, by kind.
+pub fn card_totals(nodes: &[NodeView<'_>]) -> BTreeMap<String, CardTotals> {
+    let mut totals: BTreeMap<String, CardTotals> = BTreeMap::new();
+    for node in nodes {
+        for cards in &node.cards {
+            let kind = totals.entry(cards.kind.to_owned()).or_default();
+            let held = held_cards(cards);
+            let rest = cards.all.difference(held);
+            let free = if node.unschedulable {
+                CardSet::EMPTY
+            } else {
+                rest.difference(cards.unhealthy)
+            };
+            kind.total += cards.all.len();
+            kind.held += held.len();
+            kind.free += free.len();
+            kind.unusable += rest.difference(free).len();
+        }
+    }
+    totals
+}
+
+/// The cards that somebody holds.
+pub fn held_cards(cards: &CardsView<'_>) -> CardSet {
+    let union = |all: CardSet, (some, _): &(CardSet, GangId)| all.union(*some);
+    cards.held.iter().fold(CardSet::EMPTY, union)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

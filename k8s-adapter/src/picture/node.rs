@@ -1,0 +1,315 @@
+//! One node: its name, its cards as squares, or a modest bar when it has none.
+//!
+//! Data enters as a [`NodeView`] and leaves as SVG. The [`Scale`] follows from the number of nodes:
+//! large squares with letters for a few, small ones without names for a thousand.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use gangline::GangId;
+use gangline::bits::CardSet;
+use gangline::engine::{CardsView, NodeView};
+use gangline::request::CPU;
+
+use super::{Escaped, Keep, Picture, look, shortened};
+use crate::output::held_cards;
+
+/// Sizes in pixels that go together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    /// Edge of a card's square.
+    square: f32,
+    /// Space between squares.
+    gap: f32,
+    /// Font of node names; 0 for no names.
+    name_font: f32,
+    /// Inner margin of a node.
+    node_pad: f32,
+    /// Space between nodes.
+    pub(super) node_gap: f32,
+    /// Inner margin of a domain's box, and the space between boxes.
+    pub(super) pad: f32,
+    /// Room for a domain's name at the top of its box.
+    pub(super) title: f32,
+    /// Font of a domain's name.
+    pub(super) title_font: f32,
+    /// A box is at least this wide.
+    pub(super) title_width: f32,
+}
+
+/// Cards in one row.
+const ROW: u32 = 8;
+/// Height of the bar of a node without cards.
+const BAR: f32 = 4.0;
+
+impl Scale {
+    /// The scale for so many nodes.
+    pub(super) fn for_nodes(nodes: usize) -> Self {
+        match nodes {
+            0..=24 => Self {
+                square: 22.0,
+                gap: 3.0,
+                name_font: 12.0,
+                node_pad: 6.0,
+                node_gap: 8.0,
+                pad: 10.0,
+                title: 24.0,
+                title_font: 13.0,
+                title_width: 90.0,
+            },
+            25..=160 => Self {
+                square: 13.0,
+                gap: 2.0,
+                name_font: 9.0,
+                node_pad: 4.0,
+                node_gap: 5.0,
+                pad: 8.0,
+                title: 20.0,
+                title_font: 11.0,
+                title_width: 70.0,
+            },
+            _ => Self {
+                square: 6.0,
+                gap: 1.0,
+                name_font: 0.0,
+                node_pad: 2.0,
+                node_gap: 2.0,
+                pad: 6.0,
+                title: 15.0,
+                title_font: 9.0,
+                title_width: 40.0,
+            },
+        }
+    }
+
+    /// Width and height of a node.
+    pub(super) fn node_size(&self, node: &NodeView<'_>) -> (f32, f32) {
+        let pitch = self.square + self.gap;
+        let rows = |cards: &CardsView<'_>| cards.all.len().div_ceil(ROW);
+        let rows: u32 = node.cards.iter().map(rows).sum();
+        let columns = node
+            .cards
+            .iter()
+            .map(|cards| cards.all.len().min(ROW))
+            .max();
+        let columns = columns.unwrap_or(0).max(2);
+        let cards = if rows == 0 {
+            BAR
+        } else {
+            rows as f32 * pitch - self.gap
+        };
+        let width = columns as f32 * pitch - self.gap;
+        // A name needs some room, even on a node with one card.
+        let name = if self.name_font > 0.0 {
+            self.name_font * 4.6
+        } else {
+            0.0
+        };
+        (
+            width.max(name) + 2.0 * self.node_pad,
+            cards + 2.0 * self.node_pad + self.name_height(),
+        )
+    }
+
+    fn name_height(&self) -> f32 {
+        if self.name_font > 0.0 {
+            self.name_font + 4.0
+        } else {
+            0.0
+        }
+    }
+}
+
+impl Picture<'_> {
+    /// Draws a node with its upper left corner at (`x`, `y`) and this `width` and `height`.
+    pub(super) fn push_node(
+        &self,
+        svg: &mut String,
+        node: &NodeView<'_>,
+        (x, y): (f32, f32),
+        (width, height): (f32, f32),
+    ) {
+        let scale = &self.scale;
+        let class = if node.unschedulable {
+            "node cordoned"
+        } else {
+            "node"
+        };
+        let _ = write!(
+            svg,
+            "<g><title>{}</title><rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" \
+             width=\"{width:.1}\" height=\"{height:.1}\" rx=\"2\"/>",
+            Escaped(&tooltip(node))
+        );
+        let left = x + scale.node_pad;
+        let mut top = y + scale.node_pad;
+        if scale.name_font > 0.0 {
+            let room = width - 2.0 * scale.node_pad;
+            let name = shortened(node.name, room, scale.name_font, Keep::End);
+            let _ = write!(
+                svg,
+                "<text class=\"node-name\" x=\"{left:.1}\" y=\"{:.1}\" font-size=\"{}\">{}</text>",
+                top + scale.name_font - 1.5,
+                scale.name_font,
+                Escaped(&name)
+            );
+            top += scale.name_height();
+        }
+        if node.cards.is_empty() {
+            push_bar(svg, node, (left, top), width - 2.0 * scale.node_pad);
+        }
+        for cards in &node.cards {
+            self.push_cards(svg, cards, (left, top));
+            let rows = cards.all.len().div_ceil(ROW);
+            top += rows as f32 * (scale.square + scale.gap);
+        }
+        svg.push_str("</g>\n");
+    }
+
+    /// The squares of one kind: one path for each holder, one for the free, one for the unhealthy.
+    fn push_cards(&self, svg: &mut String, cards: &CardsView<'_>, at: (f32, f32)) {
+        let kind = cards.kind;
+        let mut by_holder: BTreeMap<GangId, CardSet> = BTreeMap::new();
+        for &(held, gang) in &cards.held {
+            let all = by_holder.entry(gang).or_default();
+            *all = all.union(held);
+        }
+        let free = cards.all.difference(held_cards(cards));
+        let unhealthy = cards.unhealthy.intersection(cards.all);
+        let usable = free.difference(unhealthy);
+        self.push_squares(
+            svg,
+            usable,
+            at,
+            "class=\"free\"",
+            &format!("free {kind} {usable}"),
+        );
+        let broken = free.intersection(unhealthy);
+        self.push_squares(
+            svg,
+            broken,
+            at,
+            "class=\"bad\"",
+            &format!("unhealthy {kind} {broken}"),
+        );
+        for (gang, held) in by_holder {
+            let single = look::single();
+            let look = self.looks.get(&gang).unwrap_or(&single);
+            let (name, new) = match self.gangs.get(&gang) {
+                Some(gang) => (gang.full_name(), gang.word() == "placed"),
+                None => ("a pod that is over".to_owned(), false),
+            };
+            let mut style = format!("fill=\"{}\"", look.fill);
+            if new {
+                let width = self.scale.square / 15.0;
+                let _ = write!(style, " class=\"new\" stroke-width=\"{width:.1}\"");
+            }
+            self.push_squares(svg, held, at, &style, &format!("{name}: {kind} {held}"));
+            if self.scale.square > 10.0 && !look.letter.is_empty() {
+                self.push_letters(svg, held, at, look);
+            }
+        }
+        self.push_crosses(svg, unhealthy, at);
+    }
+
+    /// Upper left corner of a card's square.
+    fn corner(&self, card: u32, (x, y): (f32, f32)) -> (f32, f32) {
+        let pitch = self.scale.square + self.scale.gap;
+        let (row, column) = (card / ROW, card % ROW);
+        (x + column as f32 * pitch, y + row as f32 * pitch)
+    }
+
+    fn push_squares(
+        &self,
+        svg: &mut String,
+        cards: CardSet,
+        at: (f32, f32),
+        style: &str,
+        title: &str,
+    ) {
+        if cards.is_empty() {
+            return;
+        }
+        let _ = write!(svg, "<path {style} d=\"");
+        let edge = self.scale.square;
+        for card in cards {
+            let (x, y) = self.corner(card, at);
+            let _ = write!(svg, "M{x:.1} {y:.1}h{edge}v{edge}h-{edge}z");
+        }
+        let _ = write!(svg, "\"><title>{}</title></path>", Escaped(title));
+    }
+
+    fn push_letters(&self, svg: &mut String, cards: CardSet, at: (f32, f32), look: &look::Look) {
+        let edge = self.scale.square;
+        // Two letters are narrower than they are high; three need a smaller font.
+        let font = edge * if look.letter.len() > 2 { 0.45 } else { 0.6 };
+        for card in cards {
+            let (x, y) = self.corner(card, at);
+            let _ = write!(
+                svg,
+                "<text class=\"letter\" x=\"{:.1}\" y=\"{:.1}\" font-size=\"{font:.1}\" \
+                 style=\"fill:{};stroke:{}\" pointer-events=\"none\">{}</text>",
+                x + edge / 2.0,
+                y + edge / 2.0 + font * 0.36,
+                look.ink,
+                look.base,
+                look.letter
+            );
+        }
+    }
+
+    fn push_crosses(&self, svg: &mut String, cards: CardSet, at: (f32, f32)) {
+        if cards.is_empty() {
+            return;
+        }
+        let edge = self.scale.square;
+        let stroke = (edge / 9.0).max(1.0);
+        let _ = write!(
+            svg,
+            "<path class=\"cross\" stroke-width=\"{stroke:.1}\" d=\""
+        );
+        for card in cards {
+            let (x, y) = self.corner(card, at);
+            let _ = write!(svg, "M{x:.1} {y:.1}l{edge} {edge}m0-{edge}l-{edge} {edge}");
+        }
+        svg.push_str("\"/>");
+    }
+}
+
+/// A node without cards: how much of its processor time is in use.
+fn push_bar(svg: &mut String, node: &NodeView<'_>, (x, y): (f32, f32), width: f32) {
+    let cpu = node.resources.iter().find(|(name, _, _)| *name == CPU);
+    let share = match cpu {
+        Some(&(_, free, all)) if all > 0 => 1.0 - (free as f32 / all as f32).clamp(0.0, 1.0),
+        _ => 0.0,
+    };
+    let _ = write!(
+        svg,
+        "<rect class=\"bar\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BAR}\" \
+         rx=\"2\"/><rect class=\"bar-used\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" \
+         height=\"{BAR}\" rx=\"2\"/>",
+        width * share
+    );
+}
+
+/// What a pointer over a node shows.
+fn tooltip(node: &NodeView<'_>) -> String {
+    let mut text = format!("node {}", node.name);
+    if node.unschedulable {
+        text.push_str(" (cordoned)");
+    }
+    for cards in &node.cards {
+        let free = cards.all.difference(held_cards(cards));
+        let usable = free.difference(cards.unhealthy).len();
+        let all = cards.all.len();
+        let _ = write!(text, ", {usable} of {all} {} free", cards.kind);
+    }
+    if let Some((name, free, all)) = node.resources.iter().find(|(name, _, _)| *name == CPU) {
+        let free = gangline::explain::Amount {
+            resource: name,
+            amount: *free,
+        };
+        let _ = write!(text, ", {free} of {} free", all / 1000);
+    }
+    text
+}

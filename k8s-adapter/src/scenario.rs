@@ -1,0 +1,132 @@
+//! Scenarios: a cluster, a timeline of events, and what must hold. A YAML file that a person can
+//! read, write and run; `docs/scenarios.md` is its reference.
+//!
+//! Data enters as text ([`Scenario::parse`]), runs against a fresh engine ([`run`]) and leaves as an
+//! [`Outcome`]. A scenario plays the outside of the engine (objects, binds, time) and never reaches
+//! inside it: what it expects, it reads through the engine's face like everybody else.
+
+use std::collections::BTreeMap;
+
+use gangline::gang::ScoringRule;
+use gangline::{Config, Rejection};
+use serde::Deserialize;
+
+mod build;
+pub mod event;
+pub mod expect;
+mod outside;
+mod run;
+pub mod shape;
+pub mod value;
+
+pub use run::{DecisionLine, Moment, Outcome, run};
+
+use event::Entry;
+use expect::Expect;
+use shape::{NodeShape, WorkShape};
+use value::Span;
+
+/// A scenario as it is written.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scenario {
+    /// Its name.
+    pub scenario: String,
+    /// What it shows, for people.
+    pub about: String,
+    /// Node labels that make up the topology, coarse to fine, without the node itself.
+    pub levels: Vec<String>,
+    /// How the engine decides.
+    pub config: ConfigShape,
+    /// Whether each placed member is bound at once; `false` leaves that to `confirm` events.
+    pub confirm: Option<bool>,
+    /// Decide also at each multiple of this.
+    pub tick: Option<Span>,
+    /// Labels of namespaces.
+    pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    /// Nodes that are there from the start.
+    pub nodes: Vec<NodeShape>,
+    /// Gangs and pods that are there from the start.
+    pub work: Vec<WorkShape>,
+    /// What happens.
+    pub events: Vec<Entry>,
+    /// What must hold.
+    pub expect: Vec<Expect>,
+    /// The hash of all decisions, when it must not change.
+    pub decision_hash: Option<String>,
+}
+
+/// The engine's [`Config`] with spans as people write them; what is absent keeps its default.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConfigShape {
+    /// Where members go when their gang does not say.
+    pub scoring: Option<ScoringRule>,
+    /// A gang that has waited this long gets a reservation.
+    pub reserve_after: Option<Span>,
+    /// Steps that one search may take.
+    pub search_steps: Option<u64>,
+    /// Pause after the first failed bind.
+    pub bind_backoff: Option<Span>,
+    /// How long a degraded gang may stay so.
+    pub degraded_deadline: Option<Span>,
+}
+
+/// Why a scenario cannot be run. One line each.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// It is not YAML, or a field is not known or holds the wrong kind of value.
+    #[error("{0}")]
+    Format(String),
+    /// A value makes no sense.
+    #[error("{place}: {message}")]
+    Invalid {
+        /// Which entry.
+        place: String,
+        /// What is wrong, and what would be accepted.
+        message: String,
+    },
+    /// The engine refused an event that was not marked `refused`.
+    #[error("{place}: {rejection}")]
+    Refused {
+        /// Which entry.
+        place: String,
+        /// What the engine says.
+        rejection: Rejection,
+    },
+}
+
+impl ScenarioError {
+    fn invalid(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Invalid {
+            place: place.into(),
+            message: message.into(),
+        }
+    }
+}
+
+impl Scenario {
+    /// Reads a scenario.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let options = serde_saphyr::options! { with_snippet: false };
+        serde_saphyr::from_str_with_options(text, options)
+            .map_err(|error| ScenarioError::Format(error.to_string().replace('\n', " ")))
+    }
+
+    fn engine_config(&self) -> Config {
+        let given = &self.config;
+        let default = Config::default();
+        let nanos = |span: Option<Span>, default| span.map_or(default, |span| span.0);
+        Config {
+            levels: self.levels.clone(),
+            scoring: given.scoring.unwrap_or(default.scoring),
+            reserve_after: nanos(given.reserve_after, default.reserve_after),
+            search_steps: given.search_steps.unwrap_or(default.search_steps),
+            bind_backoff: nanos(given.bind_backoff, default.bind_backoff),
+            degraded_deadline: nanos(given.degraded_deadline, default.degraded_deadline),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

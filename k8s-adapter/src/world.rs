@@ -1,0 +1,444 @@
+//! A cluster dump (and manifests on top of it) to the events that tell the engine of it.
+//!
+//! Documents enter as [`load`](crate::load) finds them and are cut down to what decides something at
+//! once. When all are there, groups meet their pods, topology levels are chosen, and everything
+//! leaves as one [`World`]: the engine's levels, events in a canonical order that does not depend on
+//! the order of the input, and every complaint on the way.
+//!
+//! **Manifests** answer "what if I applied this file?". Their objects count as created after
+//! everything in the dump, in the order of the documents; of workloads in one call the first pods come
+//! first, then all second ones, as controllers that work side by side would make them. A manifest
+//! object that is in the dump replaces what the dump says, but running pods stay as they are.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use gangline::Event;
+use gangline::cluster::NodeSpec;
+use gangline::gang::Problem;
+use gangline::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+use crate::api;
+use crate::expand::{self, ExistingPods};
+use crate::intake::{self, Dialect, Member, Roster, Surroundings};
+use crate::load::{self, Complaint, Document, LoadError, Severity, Sink};
+use crate::member::PodReader;
+use crate::node::node_spec;
+use crate::problem::Problems;
+
+mod kinds;
+mod levels;
+mod manifest;
+mod owners;
+mod pods;
+#[cfg(test)]
+mod tests;
+
+use kinds::{Target, Workload};
+use manifest::Manifest;
+use owners::Owners;
+use pods::Pods;
+
+/// What the caller may choose.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Topology levels, coarse to fine; `None` chooses them from the nodes' labels.
+    pub levels: Option<Vec<String>>,
+    /// Only waiting pods with these `schedulerName`s are ours; empty means all of them.
+    pub scheduler_names: Vec<String>,
+}
+
+/// What the engine is to be told.
+#[derive(Clone, Debug, Default)]
+pub struct World {
+    /// Topology levels, coarse to fine.
+    pub levels: Vec<String>,
+    /// Namespaces, nodes, groups, pods; the pods in the order in which they were created.
+    pub events: Vec<Event>,
+    /// Everything that is wrong with the input, in its order.
+    pub complaints: Vec<Complaint>,
+    /// What there was.
+    pub counts: Counts,
+    /// The latest time that any object mentions: "now" for a decision about this state.
+    pub now: Nanos,
+}
+
+/// What there was in the input.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Nodes.
+    pub nodes: usize,
+    /// Groups of pods.
+    pub groups: usize,
+    /// Pods, those of manifests' workloads included.
+    pub pods: usize,
+    /// Objects of kinds that decide nothing here, by kind and group.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+/// A dump and what would be applied on top, as a world. `progress` is told bytes read and bytes in
+/// all.
+pub fn read(
+    dump: &[PathBuf],
+    manifests: &[PathBuf],
+    options: &Options,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<World, LoadError> {
+    let mut builder = Builder::new(options, progress);
+    builder.read(|builder| load::load(dump, builder))?;
+    builder.apply(|builder| load::load(manifests, builder))?;
+    Ok(builder.finish())
+}
+
+/// Any object that owns pods.
+#[derive(Deserialize)]
+struct Owner {
+    metadata: api::ObjectMeta,
+}
+
+/// Gathers objects until they make a world. It is a [`Sink`] for whatever reads them.
+pub struct Builder<'p> {
+    options: &'p Options,
+    progress: &'p mut dyn FnMut(u64, u64),
+    namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    nodes: BTreeMap<String, NodeSpec>,
+    dialects: Vec<Box<dyn Dialect>>,
+    owners: Owners,
+    existing: ExistingPods,
+    reader: PodReader,
+    /// Pods without a priority number, until all priority classes are known. The API server gives every
+    /// pod its number, so these are few.
+    deferred: Vec<(api::Pod, load::Source)>,
+    pods: Pods,
+    complaints: Vec<Complaint>,
+    skipped: BTreeMap<String, u64>,
+    latest: Nanos,
+    /// Set while manifests are read.
+    manifest: Option<Manifest>,
+}
+
+impl<'p> Builder<'p> {
+    /// Nothing yet. `progress` is told bytes read and bytes in all.
+    pub fn new(options: &'p Options, progress: &'p mut dyn FnMut(u64, u64)) -> Self {
+        let names = &options.scheduler_names;
+        let scheduler_names = (!names.is_empty()).then(|| names.iter().cloned().collect());
+        Self {
+            options,
+            progress,
+            namespaces: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            dialects: intake::dialects(),
+            owners: Owners::default(),
+            existing: ExistingPods::default(),
+            reader: PodReader {
+                scheduler_names,
+                ..PodReader::default()
+            },
+            deferred: Vec::new(),
+            pods: Pods::default(),
+            complaints: Vec::new(),
+            skipped: BTreeMap::new(),
+            latest: Nanos::ZERO,
+            manifest: None,
+        }
+    }
+
+    /// Lets `read` hand over what is there.
+    pub fn read<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let outcome = read(self);
+        for (pod, source) in std::mem::take(&mut self.deferred) {
+            self.pod(&pod, &source, None);
+        }
+        outcome
+    }
+
+    /// Lets `read` hand over what would be applied on top.
+    pub fn apply<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.manifest = Some(Manifest::after(self.latest));
+        let outcome = read(self);
+        if let Some(manifest) = self.manifest.take() {
+            for made in manifest.pods() {
+                self.pod(&made.pod, &made.source, Some(made.created));
+            }
+        }
+        outcome
+    }
+
+    /// Groups meet their pods, levels are chosen, everything is put in order.
+    pub fn finish(mut self) -> World {
+        let mut members = self.members();
+        let mut nodes = self.nodes;
+        let mut implied_levels = Vec::new();
+        for dialect in &mut self.dialects {
+            implied_levels.extend(dialect.levels(&mut nodes, &mut self.complaints));
+        }
+        let gangs = {
+            let mut roster = Roster::new();
+            for member in &mut members {
+                if let Some(link) = &member.link {
+                    roster.entry(link.key.clone()).or_default().push(member);
+                }
+            }
+            let mut around = Surroundings {
+                priority_class: &|name| self.reader.priorities.value(name),
+                owner_annotation: &|namespace, kind, name, annotation| {
+                    self.owners.annotation(namespace, kind, name, annotation)
+                },
+                complaints: &mut self.complaints,
+            };
+            let dialects = self.dialects.iter();
+            let mut gangs: Vec<_> = dialects
+                .flat_map(|dialect| dialect.gangs(&mut roster, &mut around))
+                .collect();
+            gangs.sort_by(|one, other| one.key.cmp(&other.key));
+            for gang in &mut gangs {
+                gang.problem = gang.problem.take().or_else(|| gang.check().err());
+            }
+            gangs
+        };
+        let levels = match &self.options.levels {
+            Some(levels) => levels.clone(),
+            None => levels::choose(&nodes, &implied_levels, &gangs),
+        };
+        let counts = Counts {
+            nodes: nodes.len(),
+            groups: gangs.len(),
+            pods: members.len(),
+            skipped: self.skipped,
+        };
+        let namespaces = self
+            .namespaces
+            .into_iter()
+            .map(|(name, labels)| Event::Namespace { name, labels });
+        let events = namespaces
+            .chain(nodes.into_values().map(Event::Node))
+            .chain(gangs.into_iter().map(Event::Gang))
+            .chain(members.into_iter().map(|member| Event::Pod(member.spec)));
+        World {
+            levels,
+            events: events.collect(),
+            complaints: self.complaints,
+            counts,
+            now: self.latest,
+        }
+    }
+
+    /// The pods in the order of their creation, with the labels that rules name by now.
+    fn members(&mut self) -> Vec<Member> {
+        let mut members = std::mem::take(&mut self.pods).into_vec();
+        for member in &mut members {
+            let template = &mut member.spec.template;
+            *template = self.reader.templates.relabel(template, &member.labels);
+        }
+        members
+    }
+
+    fn take(&mut self, target: Target, document: &Document<'_>) -> Result<(), Box<Complaint>> {
+        let refuse = |field, value, accepted| {
+            Err(Box::new(document.complaint(
+                Severity::Refused,
+                field,
+                value,
+                accepted,
+            )))
+        };
+        if target != Target::Nobody && document.name.is_empty() {
+            return refuse("metadata.name", "missing", "a name");
+        }
+        match target {
+            Target::Namespace => {
+                let namespace: api::Namespace = document.decode()?;
+                let labels = namespace.metadata.labels.iter();
+                let labels = labels.map(|(key, value)| (key.to_owned(), value.to_string()));
+                self.namespaces
+                    .insert(document.name.clone(), labels.collect());
+            }
+            Target::Node => {
+                let node: api::Node = document.decode()?;
+                let mut problems = Problems::default();
+                let node = node_spec(&node, &mut problems);
+                self.problems(&document.source, &document.object(), &problems);
+                self.nodes.insert(node.name.clone(), node);
+            }
+            Target::Pod => {
+                let pod: api::Pod = document.decode()?;
+                if self.manifest.is_some() {
+                    self.manifest_pod(pod, document)?;
+                } else if pod.metadata.name.is_empty() {
+                    return refuse("metadata.name", "missing", "a name");
+                } else {
+                    self.existing.add(&pod);
+                    if pod.spec.priority.is_none() {
+                        self.deferred.push((pod, document.source.clone()));
+                    } else {
+                        self.pod(&pod, &document.source, None);
+                    }
+                }
+            }
+            Target::PriorityClass => {
+                let class: api::PriorityClass = document.decode()?;
+                let inserted = self.reader.priorities.insert(&class);
+                inserted.map_err(|problem| refusal(document, &problem))?;
+            }
+            Target::Workload(workload) => self.workload(workload, document)?,
+            Target::Group(number) => {
+                let arrival = self.arrival();
+                if let Some(dialect) = self.dialects.get_mut(number) {
+                    dialect.take(document, arrival)?;
+                }
+            }
+            Target::Nobody => {
+                let kind = match document.group() {
+                    "" => document.kind.clone(),
+                    group => format!("{}.{group}", document.kind),
+                };
+                *self.skipped.entry(kind).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// When an object counts as created that does not say so itself.
+    fn arrival(&mut self) -> Nanos {
+        self.manifest.as_mut().map_or(Nanos::ZERO, Manifest::next)
+    }
+
+    /// Takes note of a workload; of one in a manifest also the pods that it would get.
+    fn workload(&mut self, kind: Workload, document: &Document<'_>) -> Result<(), Box<Complaint>> {
+        let Owner { metadata } = document.decode()?;
+        self.owners.take(&document.kind, &metadata.name, &metadata);
+        let Some(manifest) = &mut self.manifest else {
+            return Ok(());
+        };
+        let existing = &self.existing;
+        let created = api::Timestamp(manifest.next());
+        let pods = match kind {
+            Workload::StatefulSet => expand::stateful_set(&document.decode()?, existing, created),
+            Workload::ReplicaSet => expand::replica_set(&document.decode()?, existing, created),
+            Workload::Deployment => expand::deployment(&document.decode()?, existing, created),
+            Workload::Job => expand::job(&document.decode()?, existing, created),
+            Workload::DaemonSet => {
+                let accepted =
+                    "Deployment, Job, Pod, ReplicaSet, StatefulSet; its pods are left out";
+                return Err(Box::new(document.complaint(
+                    Severity::Warning,
+                    "kind",
+                    "DaemonSet",
+                    accepted,
+                )));
+            }
+        };
+        let pods = pods.map_err(|problem| refusal(document, &problem))?;
+        // A deployment's pods belong to a replica set, which has the deployment's annotations.
+        if let Some(owner) = pods.first().and_then(|pod| pod.metadata.controller()) {
+            self.owners.take(&owner.kind, &owner.name, &metadata);
+        }
+        for pod in &pods {
+            self.existing.add(pod);
+        }
+        manifest.add(pods, document);
+        Ok(())
+    }
+
+    /// Takes a pod of a manifest in. One that is there already is only changed.
+    fn manifest_pod(
+        &mut self,
+        pod: api::Pod,
+        document: &Document<'_>,
+    ) -> Result<(), Box<Complaint>> {
+        let Some(manifest) = &mut self.manifest else {
+            return Ok(());
+        };
+        let metadata = &pod.metadata;
+        let pod = if self
+            .existing
+            .contains(metadata.namespace_or_default(), &metadata.name)
+        {
+            Some(pod)
+        } else {
+            let created = api::Timestamp(manifest.next());
+            let made = expand::pod(&pod, &self.existing, created);
+            made.map_err(|problem| refusal(document, &problem))?
+        };
+        if let Some(pod) = pod {
+            self.existing.add(&pod);
+            manifest.add([pod], document);
+        }
+        Ok(())
+    }
+
+    /// Takes a pod in. `created` is set for pods that would be made.
+    fn pod(&mut self, pod: &api::Pod, source: &load::Source, created: Option<Nanos>) {
+        self.reader.templates.learn(&pod.spec);
+        let mut problems = Problems::default();
+        let mut spec = self.reader.read(pod, &mut problems);
+        let object = format!("Pod {}/{}", spec.namespace, spec.name);
+        self.problems(source, &object, &problems);
+        let link = match intake::link(&self.dialects, pod) {
+            Ok(link) => link,
+            Err(problem) => {
+                self.complaints
+                    .push(Complaint::from_problem(source, &object, &problem));
+                spec.problem = Some(problem).filter(|_| spec.node.is_none());
+                None
+            }
+        };
+        spec.gang = link.as_ref().map(|link| link.key.clone());
+        if let Some(created) = created {
+            spec.created = created;
+        }
+        let times = [Some(spec.created), spec.started];
+        self.latest = times.into_iter().flatten().fold(self.latest, Nanos::max);
+        let member = Member {
+            spec,
+            link,
+            labels: pod.metadata.labels.clone(),
+        };
+        self.pods.take(member, created.is_some());
+    }
+
+    fn problems(&mut self, source: &load::Source, object: &str, problems: &Problems) {
+        let complaints = problems
+            .iter()
+            .map(|problem| Complaint::from_problem(source, object, problem));
+        self.complaints.extend(complaints);
+    }
+}
+
+fn refusal(document: &Document<'_>, problem: &Problem) -> Box<Complaint> {
+    Box::new(Complaint::from_problem(
+        &document.source,
+        &document.object(),
+        problem,
+    ))
+}
+
+impl Sink for Builder<'_> {
+    fn document(&mut self, document: Document<'_>) {
+        let outcome = match kinds::target(&document, &self.dialects) {
+            Ok(target) => self.take(target, &document),
+            Err(accepted) => {
+                let value = document.api_version.as_str();
+                let field = "apiVersion";
+                Err(Box::new(document.complaint(
+                    Severity::Refused,
+                    field,
+                    value,
+                    accepted,
+                )))
+            }
+        };
+        if let Err(complaint) = outcome {
+            self.complaints.push(*complaint);
+        }
+    }
+
+    fn complaint(&mut self, complaint: Complaint) {
+        self.complaints.push(complaint);
+    }
+
+    fn progress(&mut self, done: u64, total: u64) {
+        (self.progress)(done, total);
+    }
+}

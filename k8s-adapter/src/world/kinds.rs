@@ -1,0 +1,106 @@
+//! Which kinds of objects decide something, and who reads them.
+
+use crate::intake::{Dialect, Kind};
+use crate::load::Document;
+
+/// Kinds whose controllers make pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Workload {
+    Deployment,
+    ReplicaSet,
+    StatefulSet,
+    DaemonSet,
+    Job,
+}
+
+/// Who reads an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Namespace,
+    Node,
+    Pod,
+    PriorityClass,
+    Workload(Workload),
+    /// The dialect of this number.
+    Group(usize),
+    /// Nobody: the kind decides nothing here.
+    Nobody,
+}
+
+const fn kind(group: &'static str, kind: &'static str) -> Kind {
+    Kind {
+        group,
+        versions: &["v1"],
+        kind,
+    }
+}
+
+/// Kubernetes' own kinds that are no groups.
+const KINDS: [(Kind, Target); 9] = [
+    (kind("", "Namespace"), Target::Namespace),
+    (kind("", "Node"), Target::Node),
+    (kind("", "Pod"), Target::Pod),
+    (
+        kind("scheduling.k8s.io", "PriorityClass"),
+        Target::PriorityClass,
+    ),
+    (
+        kind("apps", "Deployment"),
+        Target::Workload(Workload::Deployment),
+    ),
+    (
+        kind("apps", "ReplicaSet"),
+        Target::Workload(Workload::ReplicaSet),
+    ),
+    (
+        kind("apps", "StatefulSet"),
+        Target::Workload(Workload::StatefulSet),
+    ),
+    (
+        kind("apps", "DaemonSet"),
+        Target::Workload(Workload::DaemonSet),
+    ),
+    (kind("batch", "Job"), Target::Workload(Workload::Job)),
+];
+
+/// Who reads this document, or the `apiVersion`s that somebody would read.
+///
+/// The same kind in another group is another kind and is nobody's, with one exception: five systems
+/// call their groups `PodGroup`, and to pass over one in silence would place its pods one by one.
+pub(super) fn target(
+    document: &Document<'_>,
+    dialects: &[Box<dyn Dialect>],
+) -> Result<Target, String> {
+    let groups = dialects.iter().enumerate().flat_map(|(number, dialect)| {
+        dialect
+            .kinds()
+            .iter()
+            .map(move |kind| (*kind, Target::Group(number)))
+    });
+    let same_kind: Vec<_> = KINDS
+        .into_iter()
+        .chain(groups)
+        .filter(|(kind, _)| kind.kind == document.kind)
+        .collect();
+    let found = same_kind
+        .iter()
+        .find(|(kind, _)| kind.group == document.group());
+    match found {
+        Some((kind, target)) if kind.versions.contains(&document.version()) => Ok(*target),
+        Some((kind, _)) => Err(api_versions([kind])),
+        None if document.kind == "PodGroup" => {
+            Err(api_versions(same_kind.iter().map(|(kind, _)| kind)))
+        }
+        None => Ok(Target::Nobody),
+    }
+}
+
+fn api_versions<'a>(kinds: impl IntoIterator<Item = &'a Kind>) -> String {
+    let names = kinds.into_iter().flat_map(|kind| {
+        kind.versions.iter().map(move |version| match kind.group {
+            "" => (*version).to_owned(),
+            group => format!("{group}/{version}"),
+        })
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
