@@ -72,7 +72,13 @@ fn events(criterion: &mut Criterion) {
     });
     group.bench_function("unchanged", |bencher| {
         bencher.iter_custom(|times| {
-            time_events(times, &mut engine, |_| {}, |index| cordoned(index, false), |_| {})
+            time_events(
+                times,
+                &mut engine,
+                |_| {},
+                |index| cordoned(index, false),
+                |_| {},
+            )
         });
     });
     group.finish();
@@ -108,7 +114,13 @@ fn events(criterion: &mut Criterion) {
     };
     group.bench_function("appears", |bencher| {
         bencher.iter_custom(|times| {
-            time_events(times, &mut engine, |_| {}, |index| Event::Pod(waiting(index)), go)
+            time_events(
+                times,
+                &mut engine,
+                |_| {},
+                |index| Event::Pod(waiting(index)),
+                go,
+            )
         });
     });
     group.bench_function("bound", |bencher| {
@@ -144,12 +156,17 @@ fn rebuild(criterion: &mut Criterion) {
         let large = template(1);
         let mut events: Vec<Event> = (0..NODES).map(|index| Event::Node(node(index))).collect();
         for index in 0..NODES * PODS_A_NODE {
-            let template = if index % PODS_A_NODE < 8 { &large } else { &small };
+            let template = if index % PODS_A_NODE < 8 {
+                &large
+            } else {
+                &small
+            };
             let mut spec = pod(&format!("app-{}-{index}", index / 10), template);
             if !shared {
                 // As adapters see it: an object each, with labels of its own.
                 let mut own = Template::clone(template);
-                own.labels.insert("app".into(), format!("app-{}", index / 10));
+                own.labels
+                    .insert("app".into(), format!("app-{}", index / 10));
                 own.labels.insert("pod-index".into(), format!("{index}"));
                 spec.template = own.into();
             }

@@ -78,7 +78,12 @@ fn pending_pods(criterion: &mut Criterion) {
     let engine = cluster(NODES);
     let sizes = [1, 0, 2, 4].map(template);
     let pods: Vec<_> = (0..PODS)
-        .map(|index| pod(&format!("single-{index}"), &sizes[index as usize % sizes.len()]))
+        .map(|index| {
+            pod(
+                &format!("single-{index}"),
+                &sizes[index as usize % sizes.len()],
+            )
+        })
         .collect();
     // All fit; or nothing is free for any of them.
     let mut full = engine.clone();

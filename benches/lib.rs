@@ -67,7 +67,10 @@ pub fn template(cards: u32) -> Arc<Template> {
     let share = i64::from(cards.max(1));
     Arc::new(Template {
         namespace: "team".into(),
-        resources: BTreeMap::from([(CPU.into(), 8_000 * share), (MEMORY.into(), 64 * GIB * share)]),
+        resources: BTreeMap::from([
+            (CPU.into(), 8_000 * share),
+            (MEMORY.into(), 64 * GIB * share),
+        ]),
         cards: (cards > 0).then(|| CardRequest {
             kind: CARDS.into(),
             count: cards,

@@ -19,7 +19,9 @@ const PODS: u32 = 140_000;
 /// Bytes that are kept since the region began.
 fn kept(region: &Region<'_, System>) -> usize {
     let stats = region.change();
-    stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
+    stats
+        .bytes_allocated
+        .saturating_sub(stats.bytes_deallocated)
 }
 
 fn report(what: &str, bytes: usize, count: u32) {
@@ -44,7 +46,11 @@ fn main() {
         spec.node = Some(node_name(index % 5_000));
         apply(&mut engine, Event::Pod(spec));
     }
-    report("running pod without a group, of 140000", kept(&region), PODS);
+    report(
+        "running pod without a group, of 140000",
+        kept(&region),
+        PODS,
+    );
 
     let mut engine = cluster(5_000);
     engine.decide(Nanos::ZERO);
@@ -52,7 +58,15 @@ fn main() {
     let mut arrival = Arrival::new(engine, MEMBERS, TopologyRule::default());
     let given = kept(&region);
     arrival.arrive();
-    report("member of a waiting gang of 1000", kept(&region) - given, MEMBERS);
+    report(
+        "member of a waiting gang of 1000",
+        kept(&region) - given,
+        MEMBERS,
+    );
     arrival.decide();
-    report("member of a placed gang of 1000", kept(&region) - given, MEMBERS);
+    report(
+        "member of a placed gang of 1000",
+        kept(&region) - given,
+        MEMBERS,
+    );
 }

@@ -17,6 +17,7 @@ use crate::{
 };
 
 mod apply;
+mod best;
 mod check;
 pub(crate) mod cycle;
 pub mod event;

@@ -117,10 +117,13 @@ impl Search {
                 .tree
                 .is_whole(0, &|leaf| request.have[leaf as usize])
         };
-        let outcome = if request.started || whole() || self.try_minimum(cluster, request, mark) {
+        let outcome = if request.started || whole() {
             Outcome::Found
         } else if bound::refutes(self, cluster, request) {
+            // Counting costs one look at each node, an attempt that fails many placements.
             Outcome::Infeasible
+        } else if self.try_minimum(cluster, request, mark) {
+            Outcome::Found
         } else {
             self.exhaust(cluster, request)
         };

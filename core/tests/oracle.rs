@@ -38,7 +38,9 @@ fn ask(world: &World) -> Result<Vec<Said>, String> {
     let said = decisions.iter().map(|decision| {
         let places = engine.placements(decision).iter();
         Said {
-            gang: engine.gang(decision.gang).map_or_else(String::new, |gang| gang.name.into()),
+            gang: engine
+                .gang(decision.gang)
+                .map_or_else(String::new, |gang| gang.name.into()),
             verdict: decision.verdict,
             places: places
                 .map(|place| (place.pod, engine.node_name(place.node).into(), place.cards))
@@ -58,12 +60,23 @@ struct Shares {
 
 /// Judges what was said about a world, gang after gang, as each left it to the next.
 fn judge(world: &World, said: &[Said], shares: &mut Shares) -> Result<(), String> {
-    let mut names: Vec<&str> = world.gangs.iter().map(|gang| gang.key.name.as_str()).collect();
-    let singles = world.pods.iter().filter(|pod| pod.gang.is_none() && pod.node.is_none());
+    let mut names: Vec<&str> = world
+        .gangs
+        .iter()
+        .map(|gang| gang.key.name.as_str())
+        .collect();
+    let singles = world
+        .pods
+        .iter()
+        .filter(|pod| pod.gang.is_none() && pod.node.is_none());
     names.extend(singles.map(|pod| pod.name.as_str()));
     // The engine's order is priority, then age, then identity; worlds give a lower age to none.
     let mut order: Vec<&str> = said.iter().map(|said| said.gang.as_str()).collect();
-    order.extend(names.iter().filter(|name| !said.iter().any(|said| said.gang == **name)));
+    order.extend(
+        names
+            .iter()
+            .filter(|name| !said.iter().any(|said| said.gang == **name)),
+    );
     let mut placed = Placements::new();
     let mut cards: BTreeMap<(String, String, u32), String> = BTreeMap::new();
     for name in order {
@@ -82,20 +95,30 @@ fn judge(world: &World, said: &[Said], shares: &mut Shares) -> Result<(), String
                 // Say which rule the plan breaks, if it can be said.
                 let places = &said.expect("a verdict").places;
                 let plan = plan_of(world, &question, places)?;
-                question.check(&plan).map_err(|rule| format!("{name}: placed, but {rule}"))?;
+                question
+                    .check(&plan)
+                    .map_err(|rule| format!("{name}: placed, but {rule}"))?;
                 return Err(format!("{name}: placed although the judge finds no plan"));
             }
             (Some(Verdict::Placed), _) | (None, Answer::Infeasible | Answer::Satisfied) => {}
             (Some(Verdict::Infeasible | Verdict::Waiting), Answer::Infeasible) => {}
-            _ => return Err(format!("{name}: engine says {verdict:?}, the judge {answer:?}")),
+            _ => {
+                return Err(format!(
+                    "{name}: engine says {verdict:?}, the judge {answer:?}"
+                ));
+            }
         }
         let Some(said) = said else { continue };
         let plan = plan_of(world, &question, &said.places)?;
         if verdict == Some(Verdict::Placed) {
-            question.check(&plan).map_err(|rule| format!("{name}: placed, but {rule}"))?;
+            question
+                .check(&plan)
+                .map_err(|rule| format!("{name}: placed, but {rule}"))?;
         }
         for (member, node) in plan.iter().enumerate() {
-            let (pod, Some(node)) = (question.waiting[member], node) else { continue };
+            let (pod, Some(node)) = (question.waiting[member], node) else {
+                continue;
+            };
             let node = &world.nodes[*node].name;
             let given = said.places.iter().find(|(uid, ..)| *uid == pod.uid);
             for card in given.into_iter().flat_map(|(.., cards)| cards.iter()) {
@@ -128,13 +151,21 @@ fn plan_of(
         let pod = question.waiting[member];
         let asked = pod.template.cards.as_ref();
         let there = asked.and_then(|asked| {
-            world.nodes[node].cards.iter().find(|cards| cards.kind == asked.kind)
+            world.nodes[node]
+                .cards
+                .iter()
+                .find(|cards| cards.kind == asked.kind)
         });
         let usable = there.map_or(CardSet::EMPTY, |there| {
-            CardSet::first(there.count).unwrap_or_default().difference(there.unhealthy)
+            CardSet::first(there.count)
+                .unwrap_or_default()
+                .difference(there.unhealthy)
         });
         if !usable.contains_all(*cards) || cards.len() != asked.map_or(0, |asked| asked.count) {
-            return Err(format!("{}: given cards {cards}, which it cannot have", pod.name));
+            return Err(format!(
+                "{}: given cards {cards}, which it cannot have",
+                pod.name
+            ));
         }
         if plan[member].replace(node).is_some() {
             return Err(format!("{}: placed twice", pod.name));
@@ -148,7 +179,9 @@ fn examine(world: &World, shares: &mut Shares) -> Result<(), String> {
 }
 
 fn report(seed: u64, failing: &World, reason: &str) -> String {
-    let smallest = smallest(failing, |world| examine(world, &mut Shares::default()).is_err());
+    let smallest = smallest(failing, |world| {
+        examine(world, &mut Shares::default()).is_err()
+    });
     let error = examine(&smallest, &mut Shares::default()).expect_err("it still fails");
     let mut text = format!("seed {seed}: {reason}\nsmallest world that fails: {error}\n");
     write!(text, "{smallest}").expect("strings take everything");
@@ -162,7 +195,8 @@ fn report(seed: u64, failing: &World, reason: &str) -> String {
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| {
-        text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}; accepted: a number"))
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is {text:?}; accepted: a number"))
     })
 }
 

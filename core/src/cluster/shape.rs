@@ -142,9 +142,8 @@ pub(crate) fn repelled_by(
     if unschedulable && !tolerates(rules, &cordon()) {
         return Some(Cause::Unschedulable);
     }
-    let repels = |taint: &Taint| {
-        taint.effect != TaintEffect::PreferNoSchedule && !tolerates(rules, taint)
-    };
+    let repels =
+        |taint: &Taint| taint.effect != TaintEffect::PreferNoSchedule && !tolerates(rules, taint);
     taints.iter().any(repels).then_some(Cause::Taint)
 }
 

@@ -68,10 +68,18 @@ impl Search {
             }
             return placed;
         }
-        if let Some(key) = node.preferred {
-            return self.gather(cluster, request, ix, key, aim);
+        self.near(cluster, request, ix, aim)
+    }
+
+    /// Places a sub-tree whose required domain is fixed: by its preferred level if it has one and
+    /// nothing narrows it yet.
+    fn near(&mut self, cluster: &mut Cluster, request: &Request<'_>, ix: u32, aim: Aim) -> bool {
+        match request.tree.nodes[ix as usize].preferred {
+            Some(key) if self.narrowed[ix as usize].is_none() => {
+                self.gather(cluster, request, ix, key, aim)
+            }
+            _ => self.inside(cluster, request, ix, aim),
         }
-        self.inside(cluster, request, ix, aim)
     }
 
     /// Tries the domains of a key, smallest sufficient first, `fix`ing each for the attempt.
@@ -90,7 +98,7 @@ impl Search {
             let (_, _, domain) = self.greedy.domains[option];
             fix(self, domain);
             let (mark, keep) = (cluster.begin(), self.placed.len());
-            if self.inside(cluster, request, ix, aim) {
+            if self.near(cluster, request, ix, aim) {
                 self.greedy.domains.truncate(start);
                 return true;
             }
@@ -297,7 +305,11 @@ impl Search {
                 if self.placed.len() == before {
                     break;
                 }
-                for changed in if alone { domain..domain + 1 } else { domains.clone() } {
+                for changed in if alone {
+                    domain..domain + 1
+                } else {
+                    domains.clone()
+                } {
                     capacities[changed as usize] =
                         self.domain_capacity(cluster, request, batch, key, changed);
                 }

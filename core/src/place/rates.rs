@@ -139,7 +139,8 @@ impl Table {
         self.seen = Some(news.end);
         if self.ranking.len() > 2 * cluster.classes.active().len() + 64 {
             self.ranking.retain(|entry| entry.is_live(cluster));
-            self.ranking.sort_unstable_by_key(|entry| (entry.class, entry.rank));
+            self.ranking
+                .sort_unstable_by_key(|entry| (entry.class, entry.rank));
             self.ranking.dedup_by_key(|entry| entry.class);
             // A sorted list is a heap.
             self.ranking.sort_unstable();

@@ -161,8 +161,11 @@ impl Tree {
     /// child that may be left out is there in part.
     pub(crate) fn is_whole(&self, ix: u32, count: &impl Fn(u32) -> u32) -> bool {
         let standing = self.standing(ix, count);
-        (if standing.members == 0 { ix != 0 } else { standing.met })
-            && self.children(ix).all(|child| self.is_whole(child, count))
+        (if standing.members == 0 {
+            ix != 0
+        } else {
+            standing.met
+        }) && self.children(ix).all(|child| self.is_whole(child, count))
     }
 
     /// The fewest members that meet a sub-tree's minimum, whatever leaves they are in.

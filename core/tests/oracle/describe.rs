@@ -13,12 +13,24 @@ impl Display for World {
             writeln!(out, "namespace {name}: {labels:?}")?;
         }
         for node in &self.nodes {
-            write!(out, "node {}: {:?} {:?}", node.name, node.labels, node.resources)?;
+            write!(
+                out,
+                "node {}: {:?} {:?}",
+                node.name, node.labels, node.resources
+            )?;
             for cards in &node.cards {
-                write!(out, " {} {} unhealthy {}", cards.count, cards.kind, cards.unhealthy)?;
+                write!(
+                    out,
+                    " {} {} unhealthy {}",
+                    cards.count, cards.kind, cards.unhealthy
+                )?;
             }
             for taint in &node.taints {
-                write!(out, " taint {}={}:{:?}", taint.key, taint.value, taint.effect)?;
+                write!(
+                    out,
+                    " taint {}={}:{:?}",
+                    taint.key, taint.value, taint.effect
+                )?;
             }
             writeln!(out, "{}", if node.unschedulable { " cordoned" } else { "" })?;
         }
@@ -90,7 +102,11 @@ fn template(out: &mut Formatter<'_>, template: &Template) -> fmt::Result {
             NodeTest::Label(test) => requirement(test),
             NodeTest::Name(test) => format!("name: {}", requirement(test)),
         });
-        write!(out, " selects ({})", tests.collect::<Vec<_>>().join(" and "))?;
+        write!(
+            out,
+            " selects ({})",
+            tests.collect::<Vec<_>>().join(" and ")
+        )?;
     }
     if rules.required.as_ref().is_some_and(Vec::is_empty) {
         write!(out, " selects nothing")?;
@@ -99,12 +115,22 @@ fn template(out: &mut Formatter<'_>, template: &Template) -> fmt::Result {
         write!(out, " likes some nodes")?;
     }
     for toleration in &rules.tolerations {
-        let effect = toleration.effect.map_or_else(String::new, |effect| format!(":{effect:?}"));
+        let effect = toleration
+            .effect
+            .map_or_else(String::new, |effect| format!(":{effect:?}"));
         let value = &toleration.value;
-        write!(out, " tolerates {}={value}{effect} {:?}", toleration.key, toleration.operator)?;
+        write!(
+            out,
+            " tolerates {}={value}{effect} {:?}",
+            toleration.key, toleration.operator
+        )?;
     }
     for port in &template.host_ports {
-        write!(out, " port {}:{}/{:?}", port.address, port.port, port.protocol)?;
+        write!(
+            out,
+            " port {}:{}/{:?}",
+            port.address, port.port, port.protocol
+        )?;
     }
     for term in &template.relations.affinity {
         write!(out, " near {}", near(term))?;
@@ -139,12 +165,20 @@ fn near(term: &PodTerm) -> String {
     } else {
         format!(" of {:?} or ({namespaces})", scope.names)
     };
-    format!("({}){looks} by {}", selector(&term.selector), term.topology_key)
+    format!(
+        "({}){looks} by {}",
+        selector(&term.selector),
+        term.topology_key
+    )
 }
 
 fn selector(selector: &LabelSelector) -> String {
     let tests: Vec<String> = selector.requirements.iter().map(requirement).collect();
-    if tests.is_empty() { "all".into() } else { tests.join(" and ") }
+    if tests.is_empty() {
+        "all".into()
+    } else {
+        tests.join(" and ")
+    }
 }
 
 fn requirement(test: &Requirement) -> String {

@@ -104,17 +104,25 @@ impl<'w> Question<'w> {
             terms
                 .map(|term| {
                     let matches = |body: &&PodSpec| wants(world, &pod.template, term, body);
-                    (term.topology_key.as_str(), bodies.iter().map(matches).collect())
+                    (
+                        term.topology_key.as_str(),
+                        bodies.iter().map(matches).collect(),
+                    )
                 })
                 .collect()
         };
         let attracts = |pod: &&'w PodSpec| {
             let terms = &pod.template.relations.affinity;
             let matches = |body: &&PodSpec| {
-                terms.iter().all(|term| wants(world, &pod.template, term, body))
+                terms
+                    .iter()
+                    .all(|term| wants(world, &pod.template, term, body))
             };
             (
-                terms.iter().map(|term| term.topology_key.as_str()).collect(),
+                terms
+                    .iter()
+                    .map(|term| term.topology_key.as_str())
+                    .collect(),
                 bodies.iter().map(matches).collect(),
             )
         };
@@ -123,12 +131,21 @@ impl<'w> Question<'w> {
             gang,
             welcome: waiting
                 .iter()
-                .map(|pod| world.nodes.iter().map(|node| welcomes(node, &pod.template)).collect())
+                .map(|pod| {
+                    world
+                        .nodes
+                        .iter()
+                        .map(|node| welcomes(node, &pod.template))
+                        .collect()
+                })
                 .collect(),
             repels: waiting.iter().map(|pod| repels(pod)).collect(),
             repelled: present.iter().map(|&(pod, _)| repels(pod)).collect(),
             attracts: waiting.iter().map(attracts).collect(),
-            spreads: waiting.iter().map(|pod| spreads(world, pod, &bodies)).collect(),
+            spreads: waiting
+                .iter()
+                .map(|pod| spreads(world, pod, &bodies))
+                .collect(),
             free: world.nodes.iter().map(room).collect(),
             levels: Vec::new(),
             fixed: BTreeMap::new(),
@@ -181,7 +198,10 @@ impl<'w> Question<'w> {
     }
 
     /// Everything that stands somewhere: body and node.
-    fn standing<'a>(&'a self, plan: &'a [Option<usize>]) -> impl Iterator<Item = (usize, usize)> + 'a {
+    fn standing<'a>(
+        &'a self,
+        plan: &'a [Option<usize>],
+    ) -> impl Iterator<Item = (usize, usize)> + 'a {
         let present = self.present.iter().enumerate();
         let planned = plan.iter().enumerate();
         present
@@ -228,8 +248,12 @@ impl<'w> Question<'w> {
                 Some(other) => &self.repels[other],
                 None => &self.repelled[body],
             };
-            if mine.iter().any(|(level, matches)| matches[body] && together(level, on))
-                || theirs.iter().any(|(level, matches)| matches[me] && together(level, on))
+            if mine
+                .iter()
+                .any(|(level, matches)| matches[body] && together(level, on))
+                || theirs
+                    .iter()
+                    .any(|(level, matches)| matches[me] && together(level, on))
             {
                 return Err(format!("{}: anti-affinity", place()));
             }
@@ -261,7 +285,11 @@ impl<'w> Question<'w> {
                 let emptiest = if rule.eligible.len() < rule.at_least as usize {
                     0
                 } else {
-                    rule.eligible.iter().map(|domain| of(domain)).min().unwrap_or(0)
+                    rule.eligible
+                        .iter()
+                        .map(|domain| of(domain))
+                        .min()
+                        .unwrap_or(0)
                 };
                 let here = self.domain(node, rule.level).map_or(0, of);
                 if here > emptiest + rule.surplus {
@@ -288,7 +316,10 @@ impl<'w> Question<'w> {
             .enumerate()
             .filter_map(|(member, node)| Some((member, (*node)?)))
             .collect();
-        if placed.iter().all(|&(member, _)| self.attracts[member].0.is_empty()) {
+        if placed
+            .iter()
+            .all(|&(member, _)| self.attracts[member].0.is_empty())
+        {
             return true;
         }
         let all = (1_u32 << placed.len()) - 1;
@@ -327,8 +358,7 @@ impl<'w> Question<'w> {
                 .any(|(body, on)| matches[body] && self.domain(on, level) == domain)
         };
         levels.iter().all(near)
-            || (matches[self.body(member)]
-                && !self.standing(plan).any(|(body, _)| matches[body]))
+            || (matches[self.body(member)] && !self.standing(plan).any(|(body, _)| matches[body]))
     }
 
     /// Whether each part of the group that is there at all is there in sufficient number.
@@ -367,9 +397,8 @@ impl<'w> Question<'w> {
                         && children.iter().all(|child| self.enough(child, plan))
                 }
                 Minimum::Children(least) => {
-                    let there = |child: &&Group| {
-                        self.count(child, plan) > 0 && self.enough(child, plan)
-                    };
+                    let there =
+                        |child: &&Group| self.count(child, plan) > 0 && self.enough(child, plan);
                     children.iter().filter(there).count() >= *least as usize
                 }
             },
@@ -391,7 +420,9 @@ impl<'w> Question<'w> {
         let running = self.present.iter().map(|&(pod, _)| pod);
         let running = running.filter(move |pod| key.is_some() && pod.gang.as_ref() == key);
         let planned = plan.iter().zip(&self.waiting);
-        let planned = planned.filter(|(node, _)| node.is_some()).map(|(_, &pod)| pod);
+        let planned = planned
+            .filter(|(node, _)| node.is_some())
+            .map(|(_, &pod)| pod);
         running.chain(self.succeeded.iter().copied()).chain(planned)
     }
 
@@ -413,7 +444,10 @@ impl<'w> Question<'w> {
             return self.finished(plan).is_ok();
         }
         // Members that are alike go to nodes in ascending order: only names would differ.
-        let first = match member.checked_sub(1).filter(|&before| self.alike(before, member)) {
+        let first = match member
+            .checked_sub(1)
+            .filter(|&before| self.alike(before, member))
+        {
             Some(before) => plan[before].unwrap_or(usize::MAX),
             None => 0,
         };
@@ -452,7 +486,8 @@ fn room(node: &NodeSpec) -> Room {
     let mut room = Room::default();
     for cards in &node.cards {
         let healthy = (0..cards.count).filter(|&card| !cards.unhealthy.contains(card));
-        room.cards.insert(cards.kind.clone(), healthy.count() as i64);
+        room.cards
+            .insert(cards.kind.clone(), healthy.count() as i64);
     }
     room.amounts.insert("pods".into(), 110);
     for (name, &amount) in &node.resources {
@@ -514,7 +549,9 @@ fn tolerates(node: &NodeSpec, rules: &NodeRules) -> bool {
     let hard = |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule;
     node.taints.iter().chain(&cordon).filter(hard).all(|taint| {
         rules.tolerations.iter().any(|toleration| {
-            let effect = toleration.effect.is_none_or(|effect| effect == taint.effect);
+            let effect = toleration
+                .effect
+                .is_none_or(|effect| effect == taint.effect);
             let same_key = toleration.key == taint.key;
             effect
                 && match toleration.operator {
@@ -535,16 +572,20 @@ fn selects(node: &NodeSpec, rules: &NodeRules) -> bool {
 
 fn term_holds(node: &NodeSpec, term: &NodeSelectorTerm) -> bool {
     let test = |test: &NodeTest| match test {
-        NodeTest::Label(requirement) => {
-            holds(requirement, node.labels.get(&requirement.key).map(String::as_str))
-        }
+        NodeTest::Label(requirement) => holds(
+            requirement,
+            node.labels.get(&requirement.key).map(String::as_str),
+        ),
         NodeTest::Name(requirement) => holds(requirement, Some(&node.name)),
     };
     !term.tests.is_empty() && term.tests.iter().all(test)
 }
 
 fn holds(requirement: &Requirement, value: Option<&str>) -> bool {
-    let listed = requirement.values.iter().any(|listed| Some(listed.as_str()) == value);
+    let listed = requirement
+        .values
+        .iter()
+        .any(|listed| Some(listed.as_str()) == value);
     let numbers = || {
         let bound: i64 = requirement.values.first()?.parse().ok()?;
         Some((value?.parse::<i64>().ok()?, bound))
@@ -572,13 +613,21 @@ fn wants(world: &World, owner: &Template, term: &PodTerm, body: &PodSpec) -> boo
     let labels = world.namespaces.get(&body.namespace).unwrap_or(&no_labels);
     let scope = own
         || names.contains(&body.namespace)
-        || selector.as_ref().is_some_and(|selector| labels_match(selector, labels));
+        || selector
+            .as_ref()
+            .is_some_and(|selector| labels_match(selector, labels));
     scope && labels_match(&term.selector, &body.template.labels)
 }
 
 fn spreads<'w>(world: &'w World, pod: &'w PodSpec, bodies: &[&PodSpec]) -> Vec<Spread<'w>> {
     let rules = &pod.template.nodes;
-    let required = || pod.template.relations.spread.iter().filter(|rule| rule.required);
+    let required = || {
+        pod.template
+            .relations
+            .spread
+            .iter()
+            .filter(|rule| rule.required)
+    };
     let labelled = |node: &&NodeSpec| {
         required().all(|rule| {
             rule.topology_key == NODE_LEVEL || node.labels.contains_key(&rule.topology_key)
@@ -592,7 +641,11 @@ fn spreads<'w>(world: &'w World, pod: &'w PodSpec, bodies: &[&PodSpec]) -> Vec<S
                 .filter(|node| !rule.honor_taints || tolerates(node, rules));
             let domain = |node: &'w NodeSpec| {
                 let label = node.labels.get(&rule.topology_key).map(String::as_str);
-                if rule.topology_key == NODE_LEVEL { Some(node.name.as_str()) } else { label }
+                if rule.topology_key == NODE_LEVEL {
+                    Some(node.name.as_str())
+                } else {
+                    label
+                }
             };
             let matches = |body: &&PodSpec| {
                 body.namespace == pod.template.namespace

@@ -35,14 +35,18 @@ fn smaller(world: &World) -> Vec<World> {
     };
     for (index, gang) in world.gangs.iter().enumerate() {
         with(&|world| {
-            world.pods.retain(|pod| pod.gang.as_ref() != Some(&gang.key));
+            world
+                .pods
+                .retain(|pod| pod.gang.as_ref() != Some(&gang.key));
             world.gangs.remove(index);
         });
     }
     for (index, node) in world.nodes.iter().enumerate() {
         with(&|world| {
             world.nodes.remove(index);
-            world.pods.retain(|pod| pod.node.as_ref() != Some(&node.name));
+            world
+                .pods
+                .retain(|pod| pod.node.as_ref() != Some(&node.name));
         });
     }
     for index in 0..world.pods.len() {
@@ -69,7 +73,11 @@ fn smaller(world: &World) -> Vec<World> {
             with(&|world| world.nodes[index].cards[card].unhealthy = CardSet::EMPTY);
             with(&|world| drop(world.nodes[index].cards.remove(card)));
         }
-        for key in world.nodes[index].labels.keys().chain(world.nodes[index].resources.keys()) {
+        for key in world.nodes[index]
+            .labels
+            .keys()
+            .chain(world.nodes[index].resources.keys())
+        {
             with(&|world| drop(world.nodes[index].labels.remove(key)));
             with(&|world| drop(world.nodes[index].resources.remove(key)));
         }
@@ -84,7 +92,11 @@ fn smaller(world: &World) -> Vec<World> {
         for simpler in simpler(template) {
             let simpler = Arc::new(simpler);
             with(&|world| {
-                for pod in world.pods.iter_mut().filter(|pod| pod.template == *template) {
+                for pod in world
+                    .pods
+                    .iter_mut()
+                    .filter(|pod| pod.template == *template)
+                {
                     pod.template = simpler.clone();
                     pod.namespace.clone_from(&simpler.namespace);
                 }
@@ -94,7 +106,12 @@ fn smaller(world: &World) -> Vec<World> {
     for index in 0..world.gangs.len() {
         with(&|world| world.gangs[index].scoring = None);
         for name in group_names(&world.gangs[index]) {
-            for change in [no_required as fn(&mut Group), no_preferred, only_child, lower_min] {
+            for change in [
+                no_required as fn(&mut Group),
+                no_preferred,
+                only_child,
+                lower_min,
+            ] {
                 with(&|world| alter(&mut world.gangs[index].root, &name, change));
             }
         }

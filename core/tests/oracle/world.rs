@@ -19,8 +19,8 @@ use gangline::request::{
 };
 use gangline::units::{Nanos, Uid};
 
-use crate::support::{GPU, gang_of, key, pod, role};
 use crate::support::random::Random;
+use crate::support::{GPU, gang_of, key, pod, role};
 
 /// Objects as the engine gets them; the exhaustive judge reads the same objects.
 #[derive(Clone, Debug, Default)]
@@ -34,10 +34,13 @@ pub struct World {
 
 impl World {
     pub fn events(&self) -> Vec<Event> {
-        let namespaces = self.namespaces.iter().map(|(name, labels)| Event::Namespace {
-            name: name.clone(),
-            labels: labels.clone(),
-        });
+        let namespaces = self
+            .namespaces
+            .iter()
+            .map(|(name, labels)| Event::Namespace {
+                name: name.clone(),
+                labels: labels.clone(),
+            });
         namespaces
             .chain(self.nodes.iter().cloned().map(Event::Node))
             .chain(self.gangs.iter().cloned().map(Event::Gang))
@@ -301,7 +304,9 @@ fn node_rules(random: &mut Random) -> NodeRules {
         // An empty list of terms is allowed and matches no node.
         let fewest = u64::from(random.chance(95));
         for _ in 0..random.between(fewest, 2) {
-            let tests = (0..random.between(1, 2)).map(|_| node_test(random)).collect();
+            let tests = (0..random.between(1, 2))
+                .map(|_| node_test(random))
+                .collect();
             terms.push(NodeSelectorTerm { tests });
         }
         if random.chance(5) {
@@ -401,7 +406,13 @@ fn pod_term(random: &mut Random, families: &Families) -> PodTerm {
     }
 }
 
-fn add_gang(random: &mut Random, families: &Families, world: &mut World, ordinal: u64, wanted: u64) {
+fn add_gang(
+    random: &mut Random,
+    families: &Families,
+    world: &mut World,
+    ordinal: u64,
+    wanted: u64,
+) {
     let name = format!("g{ordinal}");
     if wanted == 1 && random.chance(50) {
         let template = Arc::new(template(random, families));
@@ -458,7 +469,12 @@ fn add_gang(random: &mut Random, families: &Families, world: &mut World, ordinal
 /// Members that run outside their required domain are broken from outside, and what to do about
 /// them is not the search's question: they are made to wait.
 pub fn wait_where_levels_break(world: &mut World, gang: &str) {
-    let Some(spec) = world.gangs.iter().find(|spec| spec.key.name == gang).cloned() else {
+    let Some(spec) = world
+        .gangs
+        .iter()
+        .find(|spec| spec.key.name == gang)
+        .cloned()
+    else {
         return;
     };
     let mut domains: BTreeMap<String, String> = BTreeMap::new();
@@ -570,7 +586,10 @@ fn rule(random: &mut Random, families: &Families, mut group: Group) -> Group {
     if families.levels {
         let required = random.chance(40).then(|| level(random));
         let preferred = random.chance(30).then(|| level(random));
-        group.topology = TopologyRule { required, preferred };
+        group.topology = TopologyRule {
+            required,
+            preferred,
+        };
     }
     group
 }
