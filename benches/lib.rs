@@ -161,41 +161,11 @@ pub struct Arrival {
 impl Arrival {
     /// A gang of `members` with 8 cards each, all needed, under this topology rule.
     pub fn new(engine: Scheduler, members: u32, topology: TopologyRule) -> Self {
-        let key = GangKey {
-            namespace: "team".into(),
-            name: "train".into(),
-            source: "bench".into(),
-        };
-        let template = template(CARDS_A_NODE);
-        let specs = (0..members).map(|index| PodSpec {
-            gang: Some(key.clone()),
-            ..pod(&format!("train-{index}"), &template)
-        });
+        let (gang, members) = gang("train", members, topology);
         Self {
             engine,
-            members: specs.collect(),
-            gang: GangSpec {
-                uid: Uid(1),
-                key,
-                created: Nanos::ZERO,
-                priority: 0,
-                queue: String::new(),
-                root: Group {
-                    name: "worker".into(),
-                    topology,
-                    kind: GroupKind::Role(Role {
-                        count: members,
-                        min: members,
-                        template: None,
-                    }),
-                },
-                schedule_timeout: None,
-                on_timeout: TimeoutPolicy::default(),
-                on_loss: LossMode::default(),
-                disruption: Disruption::default(),
-                scoring: None,
-                problem: None,
-            },
+            gang,
+            members,
         }
     }
 
@@ -226,6 +196,44 @@ impl Arrival {
     pub fn gang(&self) -> Option<GangId> {
         self.engine.find("team", "train")
     }
+}
+
+/// A gang of `members` with 8 cards each, all needed, and its pods.
+pub fn gang(name: &str, members: u32, topology: TopologyRule) -> (GangSpec, Vec<PodSpec>) {
+    let key = GangKey {
+        namespace: "team".into(),
+        name: name.into(),
+        source: "bench".into(),
+    };
+    let template = template(CARDS_A_NODE);
+    let pods = (0..members).map(|index| PodSpec {
+        gang: Some(key.clone()),
+        ..pod(&format!("{name}-{index}"), &template)
+    });
+    let pods = pods.collect();
+    let spec = GangSpec {
+        uid: Uid::from_text(name),
+        key,
+        created: Nanos::ZERO,
+        priority: 0,
+        queue: String::new(),
+        root: Group {
+            name: "worker".into(),
+            topology,
+            kind: GroupKind::Role(Role {
+                count: members,
+                min: members,
+                template: None,
+            }),
+        },
+        schedule_timeout: None,
+        on_timeout: TimeoutPolicy::default(),
+        on_loss: LossMode::default(),
+        disruption: Disruption::default(),
+        scoring: None,
+        problem: None,
+    };
+    (spec, pods)
 }
 
 /// "All in one domain of this level."
