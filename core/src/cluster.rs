@@ -232,7 +232,8 @@ impl Cluster {
         });
         if stays {
             slot.spec = Some(spec.clone());
-            self.reshape(node);
+            slot.shape = self.shapes.remark(slot.shape, spec);
+            self.reclass(node);
         }
         stays
     }

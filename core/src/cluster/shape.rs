@@ -7,6 +7,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use smallvec::SmallVec;
+
 use super::NodeSpec;
 use super::template::Compiled;
 use crate::explain::Cause;
@@ -65,6 +67,12 @@ impl Shapes {
             self.shapes.push(shape.clone());
             next
         })
+    }
+
+    /// The shape of a node with new marks and labels that offers what a shape says.
+    pub(crate) fn remark(&mut self, shape: ShapeIx, spec: &NodeSpec) -> ShapeIx {
+        let allocatable: SmallVec<[i64; 16]> = self.get(shape).allocatable.as_slice().into();
+        self.of(spec, &allocatable)
     }
 
     pub(crate) fn get(&self, shape: ShapeIx) -> &Shape {
