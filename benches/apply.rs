@@ -3,11 +3,13 @@
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use gangline::engine::Config;
-use gangline::gang::{PodPhase, PodSpec};
-use gangline::request::Template;
-use gangline::units::Nanos;
-use gangline::{Event, Scheduler};
+use gangline::{
+    Event, Scheduler,
+    engine::Config,
+    gang::{PodPhase, PodSpec},
+    request::Template,
+    units::Nanos,
+};
 use gangline_benches::{apply, cluster, node, node_name, pod, template};
 
 const NODES: u32 = 5_000;

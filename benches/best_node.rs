@@ -3,8 +3,10 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use gangline::Event;
-use gangline::gang::{PodPhase, PodSpec};
+use gangline::{
+    Event,
+    gang::{PodPhase, PodSpec},
+};
 use gangline_benches::{apply, cluster, node_name, pod, template};
 
 fn best_node(criterion: &mut Criterion) {

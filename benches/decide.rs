@@ -1,12 +1,12 @@
 //! How long a decision takes.
 
-use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use gangline::gang::TopologyRule;
-use gangline::units::Nanos;
-use gangline::{Event, Verdict};
+use gangline::{Event, Verdict, gang::TopologyRule, units::Nanos};
 use gangline_benches::{Arrival, RACK, ZONE, apply, cluster, pod, preferred, required, template};
 
 const NODES: u32 = 5_000;

@@ -4,18 +4,19 @@
 //! 8 cards; racks of 25 nodes make blocks of 5 racks, blocks make zones of 20. Four nodes of ten
 //! already run something, in patterns that leave a few dozen distinct states, as live clusters do.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use gangline::cluster::{NodeCards, NodeSpec};
-use gangline::engine::Config;
-use gangline::gang::{
-    Disruption, GangKey, GangSpec, Group, GroupKind, LossMode, PodPhase, PodSpec, Role,
-    TimeoutPolicy, TopologyRule,
+use gangline::{
+    Event, GangId, Scheduler, Verdict,
+    cluster::{NodeCards, NodeSpec},
+    engine::Config,
+    gang::{
+        Disruption, GangKey, GangSpec, Group, GroupKind, LossMode, PodPhase, PodSpec, Role,
+        TimeoutPolicy, TopologyRule,
+    },
+    request::{CPU, CardRequest, MEMORY, Template},
+    units::{Nanos, Uid},
 };
-use gangline::request::{CPU, CardRequest, MEMORY, Template};
-use gangline::units::{Nanos, Uid};
-use gangline::{Event, GangId, Scheduler, Verdict};
 
 /// Label of a zone: 2,500 nodes.
 pub const ZONE: &str = "topology/zone";

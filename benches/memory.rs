@@ -4,9 +4,7 @@
 
 use std::alloc::System;
 
-use gangline::Event;
-use gangline::gang::TopologyRule;
-use gangline::units::Nanos;
+use gangline::{Event, gang::TopologyRule, units::Nanos};
 use gangline_benches::{apply, cluster, gang, node_name, pod, template};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 

@@ -2,24 +2,28 @@
 //!
 //! Data enters as [`NodeSpec`]s, compiled templates and charges (a member of this template takes
 //! these cards on this node). What is free is never patched by hand: it is allocatable minus the
-//! charges, and [`Cluster::undo_to`] takes charges back exactly. Which pod a charge belongs to is
+//! charges, and `Cluster::undo_to` takes charges back exactly. Which pod a charge belongs to is
 //! the engine's ledger; this module never decides where anything goes.
 
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    sync::Arc,
+    vec::Vec,
+};
 use core::cmp::Ordering;
 
 use smallvec::SmallVec;
 
-use crate::bits::CardSet;
-use crate::device::{CardAsk, Inventory, KindIx, Pool};
-use crate::hash::Map;
-use crate::request::{
-    CPU, HostPort, LabelSelector, MEMORY, NODE_LEVEL, NamespaceScope, PODS, PodTerm, Template,
+use crate::{
+    bits::CardSet,
+    device::{CardAsk, Inventory, KindIx},
+    hash::Map,
+    request::{
+        CPU, HostPort, LabelSelector, MEMORY, NODE_LEVEL, NamespaceScope, PODS, PodTerm, Template,
+    },
+    symbols::{Symbol, Symbols},
 };
-use crate::symbols::{Symbol, Symbols};
 
 pub(crate) mod class;
 pub(crate) mod domain;
@@ -243,23 +247,14 @@ impl Cluster {
         for name in spec.resources.keys() {
             self.resource(name);
         }
-        let pools: SmallVec<[Pool; 1]> = spec
+        let kinds: SmallVec<[(KindIx, u32, CardSet); 2]> = spec
             .cards
             .iter()
-            .filter_map(|cards| {
-                let all = CardSet::first(cards.count)?;
-                let kind = self.kind(&cards.kind);
-                Some(Pool {
-                    kind,
-                    all,
-                    unhealthy: cards.unhealthy,
-                    used: CardSet::EMPTY,
-                })
-            })
+            .map(|cards| (self.kind(&cards.kind), cards.count, cards.unhealthy))
             .collect();
         self.retire(node);
         let ix = node.0 as usize;
-        self.nodes[ix].cards = Inventory::new(pools);
+        self.nodes[ix].cards = Inventory::new(kinds);
         for key in 1..self.partitions.len() {
             let name = self.symbols.text(self.partitions[key].key);
             let domain = match spec.labels.get(name) {
@@ -737,14 +732,14 @@ impl Cluster {
                 slot.ports.swap_remove(at);
             }
         }
-        if let Some(ask) = compiled.cards.filter(|_| !cards.is_empty()) {
-            let before = slot.cards.free(ask.kind).len();
+        if let Some(ask) = compiled.cards {
+            let before = slot.cards.free(ask.kind);
             if made {
-                slot.cards.take(ask.kind, cards);
+                slot.cards.take(ask, cards);
             } else {
-                slot.cards.give_back(ask.kind, cards);
+                slot.cards.give_back(ask, cards);
             }
-            let after = slot.cards.free(ask.kind).len();
+            let after = slot.cards.free(ask.kind);
             if before != after {
                 for partition in &mut self.partitions[1..] {
                     partition.recount(node, ask.kind, before, after);

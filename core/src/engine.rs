@@ -13,6 +13,7 @@ use crate::{
     gang::{GangKey, ScoringRule},
     hash::Map,
     place::{Search, tree::Tree},
+    queue::Reservation,
     units::{Nanos, Uid},
 };
 
@@ -27,13 +28,14 @@ mod snapshot;
 pub(crate) mod store;
 pub mod view;
 
-pub use crate::cluster::NodeIx;
 pub use check::{Inconsistency, LedgerLine};
 pub use event::{Event, Rejection};
 pub use snapshot::Snapshot;
 pub use store::Purpose;
 use store::{Gang, GangIx, Pod, PodIx, Slab};
 pub use view::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView, Plan};
+
+pub use crate::cluster::NodeIx;
 
 /// Index of a gang in its scheduler. Valid until the gang is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -115,17 +117,6 @@ pub struct Placement {
     pub node: NodeIx,
     /// Its cards there.
     pub cards: CardSet,
-}
-
-/// Room held back for a gang that has waited long enough.
-#[derive(Clone, Debug)]
-pub(crate) struct Reservation {
-    /// Who it is for.
-    pub(crate) holder: GangId,
-    /// By node index: reserved.
-    pub(crate) nodes: Vec<bool>,
-    /// When the holder will fit, if every running member that is in the way told how long it runs.
-    pub(crate) starts: Option<Nanos>,
 }
 
 /// The engine. See the module's head.

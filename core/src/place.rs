@@ -15,13 +15,17 @@
 
 use alloc::vec::Vec;
 
-use crate::bits::CardSet;
-use crate::cluster::domain::{KeyIx, NO_DOMAIN};
-use crate::cluster::shape::{StaticFit, static_fit};
-use crate::cluster::template::TemplateIx;
-use crate::cluster::{Cluster, NodeIx};
-use crate::explain::Cause;
-use crate::gang::ScoringRule;
+use crate::{
+    bits::CardSet,
+    cluster::{
+        Cluster, NodeIx,
+        domain::{KeyIx, NO_DOMAIN},
+        shape::{StaticFit, static_fit},
+        template::TemplateIx,
+    },
+    explain::Cause,
+    gang::ScoringRule,
+};
 
 pub(crate) mod bound;
 mod exhaust;

@@ -2,8 +2,7 @@
 //!
 //! A symbol is only ever compared for equality; whatever needs an order compares the text.
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 
 use crate::hash::Map;
 

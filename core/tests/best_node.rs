@@ -1,15 +1,16 @@
 //! `best_node` against two other ways to the same answer: an engine built anew from what is there,
 //! and a template whose rules make the search look at every node instead of at classes.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use gangline::cluster::{NodeCards, NodeSpec};
-use gangline::engine::Config;
-use gangline::gang::{PodPhase, PodSpec, ScoringRule};
-use gangline::request::{CPU, CardRequest, HostPort, MEMORY, Protocol, Template};
-use gangline::units::{Nanos, Uid};
-use gangline::{Event, Scheduler};
+use gangline::{
+    Event, Scheduler,
+    cluster::{NodeCards, NodeSpec},
+    engine::Config,
+    gang::{PodPhase, PodSpec, ScoringRule},
+    request::{CPU, CardRequest, HostPort, MEMORY, Protocol, Template},
+    units::{Nanos, Uid},
+};
 
 const NODES: u64 = 12;
 const PODS: u64 = 40;

@@ -1,8 +1,12 @@
 //! The life of a gang, told in short: what the documents promise about clocks, policies and losses.
 
-use gangline::gang::life::{Census, Command, Commands, End, Event, Life, Phase, Rules, step};
-use gangline::gang::{LossMode, TimeoutPolicy};
-use gangline::units::Nanos;
+use gangline::{
+    gang::{
+        LossMode, TimeoutPolicy,
+        life::{Census, Command, Commands, End, Event, Life, Phase, Rules, step},
+    },
+    units::Nanos,
+};
 
 const MINUTE: Nanos = Nanos::from_secs(60);
 const TIMEOUT: Nanos = Nanos::from_secs(600);

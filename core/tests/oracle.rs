@@ -2,6 +2,7 @@
 //!
 //! `GANGLINE_ORACLE_WORLDS` sets how many (100,000 unless said); `GANGLINE_ORACLE_SEED` where to
 //! start. A world that fails is made as small as it can be and written to `target/`.
+#![allow(unreachable_pub, reason = "modules that several tests share")]
 
 mod oracle {
     pub mod describe;
@@ -11,16 +12,14 @@ mod oracle {
 }
 mod support;
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use gangline::Verdict;
-use gangline::bits::CardSet;
-use gangline::units::Nanos;
-
-use oracle::naive::{Answer, Placements, Question};
-use oracle::shrink::smallest;
-use oracle::world::{World, world};
+use gangline::{Verdict, bits::CardSet, units::Nanos};
+use oracle::{
+    naive::{Answer, Placements, Question},
+    shrink::smallest,
+    world::{World, world},
+};
 
 /// What the engine says about one gang: verdict and (pod, node, cards).
 struct Said {

@@ -4,8 +4,10 @@ mod support;
 
 use std::sync::Arc;
 
-use gangline::engine::{Config, Event, Scheduler, Verdict};
-use gangline::gang::{Group, GroupKind, Minimum};
+use gangline::{
+    engine::{Config, Event, Scheduler, Verdict},
+    gang::{GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec},
+};
 use support::*;
 
 fn engine(levels: &[&str]) -> Scheduler {
@@ -126,4 +128,68 @@ fn sub_groups_start_whole_or_not_at_all() {
     }
     cycle(&mut engine, secs(0));
     assert_eq!(placed_count(&engine, "j"), 9);
+}
+
+#[test]
+fn more_cards_than_have_numbers_are_counted() {
+    let mut engine = engine(&["rack"]);
+    apply(&mut engine, [Event::Node(node("n1", 80, &["rack=r1"]))]);
+    let thirty = Arc::new(template(30, 1000));
+    submit(
+        &mut engine,
+        gang_of("fits", required(role("m", 0, 2), "rack")),
+        2,
+        &thirty,
+    );
+    submit(
+        &mut engine,
+        gang_of("not", required(role("m", 0, 1), "rack")),
+        1,
+        &thirty,
+    );
+    cycle(&mut engine, secs(0));
+    let placed = [placed_count(&engine, "fits"), placed_count(&engine, "not")];
+    assert_eq!(
+        placed.iter().sum::<usize>(),
+        placed[0].max(placed[1]),
+        "{placed:?}"
+    );
+    assert!(placed[0] == 2 || placed[1] == 1);
+}
+
+#[test]
+fn a_group_that_ran_before_we_saw_it_is_refilled_and_not_released() {
+    let placed = |started| {
+        let mut engine = engine(&[]);
+        apply(&mut engine, [Event::Node(node("n1", 3, &[]))]);
+        let one = Arc::new(template(1, 1000));
+        let spec = GangSpec {
+            started,
+            ..gang("g", 4)
+        };
+        apply(&mut engine, [Event::Gang(spec)]);
+        for i in 0..2 {
+            let pod = PodSpec {
+                node: Some("n1".into()),
+                phase: PodPhase::Running,
+                ..member("g", &format!("g-{i}"), &one)
+            };
+            apply(&mut engine, [Event::Pod(pod)]);
+        }
+        for i in 2..4 {
+            apply(
+                &mut engine,
+                [Event::Pod(member("g", &format!("g-{i}"), &one))],
+            );
+        }
+        cycle(&mut engine, secs(0));
+        // Far beyond the deadline of a start that failed half-way.
+        let decisions = engine.decide(secs(1000)).to_vec();
+        let released = decisions
+            .iter()
+            .any(|decision| decision.verdict == Verdict::Release);
+        (placed_count(&engine, "g"), released)
+    };
+    assert_eq!(placed(true), (3, false));
+    assert_eq!(placed(false), (2, true));
 }

@@ -6,11 +6,13 @@
 //! /usr/bin/time -v cargo run --release -p gangline-k8s --example large_dump -- read /tmp/large.json
 //! ```
 
-use std::error::Error;
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::PathBuf;
-use std::time::Instant;
+use std::{
+    error::Error,
+    fs::File,
+    io::{BufWriter, Write},
+    path::PathBuf,
+    time::Instant,
+};
 
 use gangline_k8s::world::{self, Options};
 use serde_json::{Value, json};

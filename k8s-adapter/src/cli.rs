@@ -1,11 +1,9 @@
 //! The commands: what they are called, what they accept, how they end.
 //!
-//! Arguments enter through clap; what the commands say leaves through [`terminal`]. The shell
+//! Arguments enter through clap; what the commands say leaves through `terminal`. The shell
 //! completion and the man pages come from the same definitions. Nothing here decides anything.
 
-use std::io;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::{io, path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -39,7 +37,7 @@ enum CliError {
         path: String,
         error: Box<crate::scenario::ScenarioError>,
     },
-    #[error("{0} problems in the input, and --strict was given")]
+    #[error("problems in the input: {0}; --strict makes them errors")]
     Strict(usize),
     #[error("there is no gang or pod {name}{hint}")]
     NotFound { name: String, hint: String },

@@ -6,14 +6,15 @@
 //! gives the same pods every time. Defaults are the API server's. What a cluster's admission adds
 //! (sidecars, runtime overhead, limits of the namespace) cannot be known here and is not added.
 
-use gangline::gang::Problem;
-use gangline::units::Nanos;
+use gangline::{gang::Problem, units::Nanos};
 
-use crate::api;
-use crate::api::{LabelSelector, ObjectMeta, OwnerReference, Pod, PodTemplateSpec, Timestamp};
-use crate::member;
-use crate::problem::{FieldPath, Problems, problem};
-use crate::rules::label_selector;
+use crate::{
+    api,
+    api::{LabelSelector, ObjectMeta, OwnerReference, Pod, PodTemplateSpec, Timestamp},
+    member,
+    problem::{FieldPath, Problems, problem},
+    rules::label_selector,
+};
 
 mod existing;
 mod job;

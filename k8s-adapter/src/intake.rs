@@ -11,15 +11,19 @@
 
 use std::collections::BTreeMap;
 
-use gangline::cluster::NodeSpec;
-use gangline::gang::{GangKey, GangSpec, PodSpec, Problem};
-use gangline::request::LabelSelector;
-use gangline::units::Nanos;
+use gangline::{
+    cluster::NodeSpec,
+    gang::{GangKey, GangSpec, PodSpec, Problem},
+    request::LabelSelector,
+    units::Nanos,
+};
 
-use crate::api::{self, Labels, Pod, ResourceList};
-use crate::load::{Complaint, Document, Severity};
-use crate::problem::{FieldPath, Problems, problem};
-use crate::rules;
+use crate::{
+    api::{self, Labels, Pod, ResourceList},
+    load::{Complaint, Document, Severity},
+    problem::{FieldPath, Problems, problem},
+    rules,
+};
 
 mod native;
 mod scheduler_plugins;

@@ -9,12 +9,10 @@
 //!
 //! Nothing here knows what a kind means.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 mod complaint;
 mod files;

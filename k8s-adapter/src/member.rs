@@ -7,13 +7,17 @@
 
 use std::collections::BTreeSet;
 
-use gangline::gang::{PodPhase, PodSpec};
-use gangline::units::Uid;
+use gangline::{
+    gang::{PodPhase, PodSpec},
+    units::Uid,
+};
 
-use crate::api;
-use crate::priority::PriorityClasses;
-use crate::problem::{FieldPath, Problems};
-use crate::rules::Templates;
+use crate::{
+    api,
+    priority::PriorityClasses,
+    problem::{FieldPath, Problems},
+    rules::Templates,
+};
 
 /// The scheduler name of pods that do not say.
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";

@@ -5,15 +5,18 @@
 //! own controllers would write a moment later (the taints of a node that is not ready) is added, so
 //! that a dump taken in between plans the same. Nothing here knows what runs on the node.
 
-use gangline::bits::CardSet;
-use gangline::cluster::{NodeCards, NodeSpec};
-use gangline::request::{Taint, TaintEffect};
+use gangline::{
+    cluster::{NodeCards, NodeSpec},
+    request::{Taint, TaintEffect},
+};
 
-use crate::api;
-use crate::cards::card_kind;
-use crate::pod::in_core_units;
-use crate::problem::{FieldPath, Problems};
-use crate::rules::taint;
+use crate::{
+    api,
+    cards::card_kind,
+    pod::in_core_units,
+    problem::{FieldPath, Problems},
+    rules::taint,
+};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -92,12 +95,7 @@ fn add_amounts(node: &api::Node, spec: &mut NodeSpec, problems: &mut Problems) {
             );
             continue;
         };
-        let count = u32::try_from(amount)
-            .ok()
-            .filter(|count| *count <= CardSet::CAPACITY);
-        let (Some(kind), Some(count)) = (card_kind(name), count) else {
-            // Among them "cards" beyond what a machine can hold: shares of cards under the cards'
-            // name, as time slicing makes them. They have no identity, so they are only counted.
+        let (Some(kind), Ok(count)) = (card_kind(name), u32::try_from(amount)) else {
             spec.resources.insert(name.into(), amount);
             continue;
         };
@@ -200,12 +198,10 @@ status:
 
     #[test]
     fn more_cards_than_a_machine_holds_are_shares_and_only_counted() {
-        let (spec, problems) = node("status: {allocatable: {nvidia.com/gpu: 65}}");
+        let (spec, problems) = node("status: {allocatable: {nvidia.com/gpu: 80}}");
         assert_eq!(problems, [""; 0]);
-        assert!(spec.cards.is_empty());
-        assert_eq!(spec.resources.get("nvidia.com/gpu"), Some(&65));
-        let (spec, _) = node("status: {allocatable: {nvidia.com/gpu: 64}}");
-        assert_eq!(spec.cards[0].count, 64);
+        assert_eq!(spec.cards[0].count, 80);
+        assert!(spec.resources.is_empty());
     }
 
     #[test]

@@ -5,11 +5,12 @@
 //! pattern once the colours are used up; everything has a tooltip. Nothing here decides anything,
 //! reads a file or knows the engine.
 
-use std::collections::BTreeMap;
-use std::fmt::{self, Display, Formatter, Write as _};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Display, Formatter, Write as _},
+};
 
-use gangline::GangId;
-use gangline::engine::NodeView;
+use gangline::{GangId, engine::NodeView};
 
 use crate::output::GangReport;
 

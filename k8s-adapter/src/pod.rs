@@ -14,11 +14,13 @@ use std::collections::BTreeMap;
 
 use gangline::request::{CPU, CardRequest, PODS};
 
-use crate::api;
-use crate::api::{Container, ContainerStatus, ResourceList, ResourceRequirements};
-use crate::cards::card_kind;
-use crate::problem::{FieldPath, Problems};
-use crate::quantity::milli_to_units;
+use crate::{
+    api,
+    api::{Container, ContainerStatus, ResourceList, ResourceRequirements},
+    cards::card_kind,
+    problem::{FieldPath, Problems},
+    quantity::milli_to_units,
+};
 
 mod amounts;
 mod check;

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use gangline::gang::Problem;
 
-use crate::api;
-use crate::problem::problem;
+use crate::{api, problem::problem};
 
 /// The priority classes of a cluster.
 #[derive(Clone, Debug)]

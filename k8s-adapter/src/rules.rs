@@ -6,12 +6,13 @@
 //! pod would mean. A rule that cannot be honoured is noted as a problem and left out; the pod then
 //! waits with that problem. Volumes and device claims are not read: pods with claims are refused.
 
-use gangline::request::Template;
-use gangline::units::Nanos;
+use gangline::{request::Template, units::Nanos};
 
-use crate::api;
-use crate::pod::request;
-use crate::problem::{FieldPath, Problems};
+use crate::{
+    api,
+    pod::request,
+    problem::{FieldPath, Problems},
+};
 
 mod nodes;
 mod ports;

@@ -7,8 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use gangline::gang::ScoringRule;
-use gangline::{Config, Rejection};
+use gangline::{Config, Rejection, engine::Snapshot, gang::ScoringRule};
 use serde::Deserialize;
 
 mod build;
@@ -19,10 +18,9 @@ mod run;
 pub mod shape;
 pub mod value;
 
-pub use run::{DecisionLine, Moment, Outcome, run};
-
 use event::Entry;
 use expect::Expect;
+pub use run::{DecisionLine, Moment, Outcome, run};
 use shape::{NodeShape, WorkShape};
 use value::Span;
 
@@ -42,6 +40,9 @@ pub struct Scenario {
     pub confirm: Option<bool>,
     /// Decide also at each multiple of this.
     pub tick: Option<Span>,
+    /// The state to start from, in the engine's own form, under everything else that is given. Its
+    /// configuration counts, and the scenario's clock starts at its time.
+    pub snapshot: Option<Box<Snapshot>>,
     /// Labels of namespaces.
     pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// Nodes that are there from the start.

@@ -1,6 +1,6 @@
 //! A cluster dump (and manifests on top of it) to the events that tell the engine of it.
 //!
-//! Documents enter as [`load`](crate::load) finds them and are cut down to what decides something at
+//! Documents enter as [`load`] finds them and are cut down to what decides something at
 //! once. When all are there, groups meet their pods, topology levels are chosen, and everything
 //! leaves as one [`World`]: the engine's levels, events in a canonical order that does not depend on
 //! the order of the input, and every complaint on the way.
@@ -10,22 +10,20 @@
 //! first, then all second ones, as controllers that work side by side would make them. A manifest
 //! object that is in the dump replaces what the dump says, but running pods stay as they are.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
-use gangline::Event;
-use gangline::cluster::NodeSpec;
-use gangline::gang::Problem;
-use gangline::units::Nanos;
+use gangline::{Event, cluster::NodeSpec, gang::Problem, units::Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::api;
-use crate::expand::{self, ExistingPods};
-use crate::intake::{self, Dialect, Member, Roster, Surroundings};
-use crate::load::{self, Complaint, Document, LoadError, Severity, Sink};
-use crate::member::PodReader;
-use crate::node::node_spec;
-use crate::problem::Problems;
+use crate::{
+    api,
+    expand::{self, ExistingPods},
+    intake::{self, Dialect, Member, Roster, Surroundings},
+    load::{self, Complaint, Document, LoadError, Severity, Sink},
+    member::PodReader,
+    node::node_spec,
+    problem::Problems,
+};
 
 mod kinds;
 mod levels;

@@ -5,10 +5,13 @@
 //! Pictures that the commands draw must be the ones that are checked in. `GANGLINE_UPDATE=1` writes
 //! what is printed and drawn into the documents instead.
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::{env, fs};
+use std::{
+    env,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 fn repository() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();

@@ -2,13 +2,15 @@
 //! and a second reading gives the same.
 
 use gangline::gang::Problem;
-use gangline_k8s::api;
-use gangline_k8s::expand::{self, ExistingPods};
-use gangline_k8s::member::PodReader;
-use gangline_k8s::node::node_spec;
-use gangline_k8s::priority::PriorityClasses;
-use gangline_k8s::problem::Problems;
-use gangline_k8s::rules::parse_duration;
+use gangline_k8s::{
+    api,
+    expand::{self, ExistingPods},
+    member::PodReader,
+    node::node_spec,
+    priority::PriorityClasses,
+    problem::Problems,
+    rules::parse_duration,
+};
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

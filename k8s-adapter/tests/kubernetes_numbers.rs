@@ -2,15 +2,15 @@
 //! its own code at the version in `kubernetes/go.mod` gives them. `kubernetes/main.go` writes the
 //! files.
 
-use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::{collections::BTreeMap, fmt::Debug};
 
-use gangline_k8s::api::Pod;
-use gangline_k8s::pod::request;
-use gangline_k8s::problem::Problems;
-use gangline_k8s::quantity::{Quantity, QuantityError};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use gangline_k8s::{
+    api::Pod,
+    pod::request,
+    problem::Problems,
+    quantity::{Quantity, QuantityError},
+};
+use serde::{Deserialize, de::DeserializeOwned};
 
 fn lines<T: DeserializeOwned + Debug>(text: &str) -> impl Iterator<Item = T> {
     text.lines().map(|line| serde_json::from_str(line).unwrap())

@@ -1,7 +1,9 @@
 //! Every scenario of `tests/scenarios` holds, and plays the same way twice.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use gangline_k8s::scenario::{Scenario, run};
 

@@ -2,9 +2,7 @@
 //!
 //! Only on targets with 64-bit pointers: elsewhere `bitvec` cannot store bits in `u64`.
 
-use bitvec::order::Lsb0;
-use bitvec::slice::BitSlice;
-use bitvec::view::BitView;
+use bitvec::{order::Lsb0, slice::BitSlice, view::BitView};
 
 use super::CardSet;
 

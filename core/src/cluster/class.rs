@@ -5,15 +5,12 @@
 //! node order) through a heap of ranks whose stale entries are dropped when they surface.
 
 use alloc::vec::Vec;
-use core::hash::Hasher;
-use core::ops::Range;
+use core::{hash::Hasher, ops::Range};
 
 use hashbrown::HashTable;
 
 use super::shape::ShapeIx;
-use crate::device::Inventory;
-use crate::hash::WordHasher;
-use crate::heap;
+use crate::{device::Inventory, hash::WordHasher, heap};
 
 /// Index of a class; re-used after the class has lost its last node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

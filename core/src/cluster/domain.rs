@@ -4,13 +4,10 @@
 //! per-domain capacity, so that a search can skip domains that cannot do without touching a node.
 //! Key 0 is the node itself.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use super::NodeIx;
-use crate::device::Inventory;
-use crate::hash::Map;
-use crate::symbols::Symbol;
+use crate::{device::Inventory, hash::Map, symbols::Symbol};
 
 /// Index of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,7 +17,7 @@ pub(crate) struct KeyIx(pub(crate) u16);
 pub(crate) const NODE_KEY: KeyIx = KeyIx(0);
 /// "This node lacks the label."
 pub(crate) const NO_DOMAIN: u32 = u32::MAX;
-/// Nodes are told apart by free cards up to here; more count as this many.
+/// Nodes are told apart by free cards up to here; beyond, free cards are only added up.
 const MOST_CARDS: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -30,6 +27,8 @@ pub(crate) struct Domain {
     pub(crate) nodes: Vec<NodeIx>,
     /// By kind: how many nodes have this many free cards.
     by_free_cards: Vec<[u32; MOST_CARDS + 1]>,
+    /// By kind: free cards of nodes that have more than [`MOST_CARDS`] free.
+    counted_free: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -73,6 +72,7 @@ impl Partition {
             name: name.into(),
             nodes: Vec::new(),
             by_free_cards: Vec::new(),
+            counted_free: Vec::new(),
         });
         (self.domains.len() - 1) as u32
     }
@@ -91,10 +91,8 @@ impl Partition {
         let Some(domain) = self.domains.get_mut(domain as usize) else {
             return;
         };
-        if let Some(slots) = domain.by_free_cards.get_mut(usize::from(kind)) {
-            slots[before as usize] = slots[before as usize].saturating_sub(1);
-            slots[after as usize] += 1;
-        }
+        domain.shift(kind, before, false);
+        domain.shift(kind, after, true);
     }
 
     /// Adds or takes a node's free cards to or from its domain's capacity.
@@ -103,33 +101,46 @@ impl Partition {
         let Some(domain) = self.domains.get_mut(domain as usize) else {
             return;
         };
-        for pool in cards.pools() {
-            let kind = usize::from(pool.kind);
-            if domain.by_free_cards.len() <= kind {
-                domain.by_free_cards.resize(kind + 1, [0; MOST_CARDS + 1]);
-            }
-            let slot = &mut domain.by_free_cards[kind][pool.free().len() as usize];
-            *slot = if add {
-                *slot + 1
-            } else {
-                slot.saturating_sub(1)
-            };
+        for (kind, free, _) in cards.signature() {
+            domain.shift(kind, free, add);
         }
     }
 }
 
 impl Domain {
-    /// At most this many members with `count` cards each fit here: exact for cards alone.
+    /// Adds or takes a node with so many free cards of a kind.
+    fn shift(&mut self, kind: u16, free: u32, add: bool) {
+        let change = |slot: &mut u32, by: u32| {
+            *slot = if add {
+                slot.saturating_add(by)
+            } else {
+                slot.saturating_sub(by)
+            };
+        };
+        let kind = usize::from(kind);
+        if self.by_free_cards.len() <= kind {
+            self.by_free_cards.resize(kind + 1, [0; MOST_CARDS + 1]);
+            self.counted_free.resize(kind + 1, 0);
+        }
+        match self.by_free_cards[kind].get_mut(free as usize) {
+            Some(slot) => change(slot, 1),
+            None => change(&mut self.counted_free[kind], free),
+        }
+    }
+
+    /// At most this many members with `count` cards each fit here: exact for cards alone, as long
+    /// as no node has more than [`MOST_CARDS`].
     pub(crate) fn card_capacity(&self, kind: u16, count: u32) -> u32 {
         let Some(nodes) = self.by_free_cards.get(usize::from(kind)) else {
             return 0;
         };
-        let count = count.max(1) as usize;
-        nodes
+        let count = count.max(1);
+        let fits = nodes
             .iter()
-            .enumerate()
-            .map(|(free, &nodes)| (free / count) as u32 * nodes)
-            .sum()
+            .zip(0..)
+            .map(|(&nodes, free): (&u32, u32)| free / count * nodes);
+        fits.sum::<u32>()
+            .saturating_add(self.counted_free[usize::from(kind)] / count)
     }
 
     /// Free cards of a kind.

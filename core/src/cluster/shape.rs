@@ -3,17 +3,20 @@
 //! Nodes with equal shapes answer every static question alike, so each question is asked once a
 //! shape. Labels that no rule names are left out, otherwise every node would be its own shape.
 
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    vec::Vec,
+};
 
 use smallvec::SmallVec;
 
-use super::NodeSpec;
-use super::template::Compiled;
-use crate::explain::Cause;
-use crate::hash::Map;
-use crate::request::{NODE_LEVEL, NodeRules, Taint, TaintEffect};
+use super::{NodeSpec, template::Compiled};
+use crate::{
+    explain::Cause,
+    hash::Map,
+    request::{NODE_LEVEL, NodeRules, Taint, TaintEffect},
+};
 
 /// Index of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

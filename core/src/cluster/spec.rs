@@ -1,7 +1,7 @@
 //! What a node is, as an adapter states it.
 //!
 //! Data enters as [`NodeSpec`], the whole node at once: an update replaces what was said before and
-//! keeps what runs there. [`NodeSpec::check`] refuses what cannot be counted.
+//! keeps what runs there. The engine refuses what cannot be counted.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
@@ -40,7 +40,8 @@ pub struct NodeSpec {
 pub struct NodeCards {
     /// The resource name that counts them, such as `nvidia.com/gpu`.
     pub kind: String,
-    /// How many there are, numbered from 0; at most [`CardSet::CAPACITY`].
+    /// How many there are, numbered from 0. More than [`CardSet::CAPACITY`] (time slicing makes
+    /// them) have no numbers: they are only counted.
     pub count: u32,
     /// The product, for people; empty when nobody said.
     pub model: String,

@@ -1,13 +1,14 @@
 //! Templates, compiled once: names become indexes, relations become shared terms.
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 
 use smallvec::SmallVec;
 
 use super::relation::TermIx;
-use crate::device::CardAsk;
-use crate::request::{NODE_LEVEL, NodeSelectorTerm, NodeTest, Requirement, Template};
+use crate::{
+    device::CardAsk,
+    request::{NODE_LEVEL, NodeSelectorTerm, NodeTest, Requirement, Template},
+};
 
 /// Index of a distinct template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,26 +3,34 @@
 //! Everything is checked before anything changes. What is free is never set by hand: a pod's charge
 //! is made when it is bound or held and taken back when it is gone, ended or moved.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{
+    boxed::Box,
+    format,
+    string::{String, ToString},
+    sync::Arc,
+    vec::Vec,
+};
 use core::hash::Hasher;
 
 use smallvec::SmallVec;
 
-use super::store::{BindFailures, Charge, Gang, GangIx, Pod, PodIx, Purpose, Tally};
-use super::view::MemberState;
-use super::{Event, GangId, NodeIx, Rejection, Scheduler, Verdict};
-use crate::bits::CardSet;
-use crate::cluster::NodeSpec;
-use crate::gang::life::{self, Command, Commands};
-use crate::gang::{GangKey, GangSpec, PodPhase, PodSpec};
-use crate::hash::WordHasher;
-use crate::place::tree::Tree;
-use crate::request::Template;
-use crate::units::{Nanos, Uid};
+use super::{
+    Event, GangId, NodeIx, Rejection, Scheduler, Verdict,
+    store::{BindFailures, Charge, Gang, GangIx, Pod, PodIx, Purpose, Tally},
+    view::MemberState,
+};
+use crate::{
+    bits::CardSet,
+    cluster::NodeSpec,
+    gang::{
+        GangKey, GangSpec, PodPhase, PodSpec,
+        life::{self, Command, Commands},
+    },
+    hash::WordHasher,
+    place::tree::Tree,
+    request::Template,
+    units::{Nanos, Uid},
+};
 
 /// Largest amount of a resource that one object may state: sums over a node's pods still fit.
 const MOST: i64 = 1 << 60;
@@ -89,7 +97,9 @@ impl Scheduler {
             .filter(|&pod| self.is_held(pod))
             .collect();
         for &pod in &held {
+            self.count(pod, false);
             self.drop_charge(pod);
+            self.count(pod, true);
         }
         for &pod in &held {
             if let Some(gang) = self.pods.get(pod.0).map(|pod| pod.gang) {
@@ -287,6 +297,13 @@ impl Scheduler {
                 entry.tally[leaf as usize].count(pod.state(), true);
             }
         }
+        // What has no place in the new tree is nobody's plan any more.
+        for &ix in &members {
+            let unseated = self.pods.get(ix.0).is_some_and(|pod| pod.leaf.is_none());
+            if unseated && self.is_held(ix) {
+                self.drop_charge(ix);
+            }
+        }
         members.sort_by(|&a, &b| self.compare_members(a, b));
         if let Some(entry) = self.gangs.get_mut(gang.0) {
             entry.members = members;
@@ -308,15 +325,19 @@ impl Scheduler {
         let Some(&gang) = self.gang_by_key.get(key) else {
             return;
         };
-        let Some(entry) = self.gangs.get_mut(gang.0) else {
+        let Some(entry) = self.gangs.get(gang.0) else {
             return;
         };
         if entry.spec.as_ref().is_none_or(|spec| spec.uid != uid) {
             return;
         }
-        entry.spec = None;
-        entry.tree = self.single_tree.clone();
         self.forget_life(gang);
+        // From here on as a group that nobody has described yet.
+        if let Some(entry) = self.gangs.get_mut(gang.0) {
+            entry.spec = None;
+            (entry.uid, entry.priority, entry.created) = (Uid::default(), 0, Nanos::ZERO);
+            entry.tree = self.single_tree.clone();
+        }
         self.seat_members(gang);
         self.touch(gang);
         self.drop_gang_if_empty(gang);
@@ -736,6 +757,10 @@ impl Scheduler {
         let Some(entry) = self.gangs.get(gang.0) else {
             return Commands::NONE;
         };
+        // Nobody has said what the group needs: it has no life yet, whatever its pods do.
+        if entry.key.is_some() && entry.spec.is_none() && event != life::Event::Deleted {
+            return Commands::NONE;
+        }
         let (rules, census) = (self.rules(entry), entry.census());
         // A group that takes any number of members looks complete while only its finished ones are
         // known; those that come later show that it is not over.
@@ -763,8 +788,12 @@ impl Scheduler {
                 Command::Hold => {}
             }
         }
-        let facts_changed =
-            commands.contains(Command::ReleaseHolds) || commands.contains(Command::Unwind);
+        // A group that counts as one that ran is then judged by what is left of it.
+        let running = |life: life::Life| life.phase() == life::Phase::Running;
+        let started = running(life) && !running(before);
+        let facts_changed = started
+            || commands.contains(Command::ReleaseHolds)
+            || commands.contains(Command::Unwind);
         if facts_changed {
             self.drive(gang, life::Event::Changed);
         }
@@ -905,9 +934,6 @@ fn check_node(spec: &NodeSpec) -> Result<(), Rejection> {
         }
     }
     for (index, cards) in spec.cards.iter().enumerate() {
-        if cards.count > CardSet::CAPACITY {
-            return Err(invalid(object(), "cards.count", &cards.count, "at most 64"));
-        }
         if spec.cards[..index]
             .iter()
             .any(|other| other.kind == cards.kind)

@@ -5,9 +5,11 @@
 use alloc::sync::Arc;
 
 use super::{NodeIx, Scheduler};
-use crate::cluster::domain::NO_DOMAIN;
-use crate::place::{Batch, Outcome, Request};
-use crate::request::Template;
+use crate::{
+    cluster::domain::NO_DOMAIN,
+    place::{Batch, Outcome, Request},
+    request::Template,
+};
 
 impl Scheduler {
     /// The node that a pod of this template without a group would get now, by the engine's scoring

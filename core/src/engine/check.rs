@@ -1,16 +1,15 @@
 //! The engine against itself: what is kept incrementally equals what the objects say.
 
-use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+use alloc::{
+    collections::BTreeMap,
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 use core::hash::Hasher;
 
-use super::store::Tally;
-use super::{NodeIx, Purpose, Scheduler};
-use crate::bits::CardSet;
-use crate::hash::WordHasher;
-use crate::units::Uid;
+use super::{NodeIx, Purpose, Scheduler, store::Tally};
+use crate::{bits::CardSet, hash::WordHasher, units::Uid};
 
 /// A figure that the engine keeps and that does not follow from the objects it knows. Never seen;
 /// tests and `gangline check` look for it.
@@ -83,6 +82,7 @@ impl Scheduler {
         let nodes = self.cluster.node_count();
         let mut on_node = alloc::vec![0_usize; nodes];
         let mut used: BTreeMap<(NodeIx, u16), CardSet> = BTreeMap::new();
+        let mut asked: BTreeMap<(NodeIx, u16), u32> = BTreeMap::new();
         let mut taken: BTreeMap<(NodeIx, u16), i64> = BTreeMap::new();
         for (_, pod) in self.pods.iter() {
             let Some(charge) = pod.charge else { continue };
@@ -92,6 +92,7 @@ impl Scheduler {
                 *taken.entry((charge.node, resource)).or_default() += amount;
             }
             if let Some(ask) = template.cards {
+                *asked.entry((charge.node, ask.kind)).or_default() += ask.count;
                 let all = used.entry((charge.node, ask.kind)).or_default();
                 let twice = all.intersection(charge.cards);
                 let what = format!(
@@ -123,6 +124,11 @@ impl Scheduler {
                 let derived = used.get(&(node, pool.kind)).copied().unwrap_or_default();
                 let what = format!("used {} on {name}", self.cluster.kind_name(pool.kind));
                 compare(&what, &pool.used.to_string(), &derived.to_string())?;
+            }
+            for pool in self.cluster.node(node).cards.counted() {
+                let derived = asked.get(&(node, pool.kind)).copied().unwrap_or_default();
+                let what = format!("used {} on {name}", self.cluster.kind_name(pool.kind));
+                compare(&what, &pool.used, &derived)?;
             }
         }
         for (_, gang) in self.gangs.iter() {
@@ -170,6 +176,9 @@ impl Scheduler {
             let mut cards: Vec<(&str, u64)> = Vec::new();
             for pool in self.cluster.node(node).cards.pools() {
                 cards.push((self.cluster.kind_name(pool.kind), pool.free().0));
+            }
+            for pool in self.cluster.node(node).cards.counted() {
+                cards.push((self.cluster.kind_name(pool.kind), u64::from(pool.used)));
             }
             cards.sort_unstable();
             for (name, free) in cards {

@@ -5,20 +5,20 @@
 //! something happens that could change it, so a quiet cluster costs nothing.
 
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 use core::hash::Hasher;
 
-use super::store::{GangIx, PodIx, Purpose, Tried};
-use super::view::MemberState;
-use super::{Decision, Placement, Scheduler, Verdict};
-use crate::cluster::Cluster;
-use crate::cluster::domain::NO_DOMAIN;
-use crate::cluster::template::TemplateIx;
-use crate::gang::life::{self, Command, Phase};
-use crate::hash::{Map, WordHasher};
-use crate::place::tree::Tree;
-use crate::place::{Batch, Outcome, Request};
-use crate::units::Nanos;
+use super::{
+    Decision, Placement, Scheduler, Verdict,
+    store::{GangIx, PodIx, Purpose, Tried},
+    view::MemberState,
+};
+use crate::{
+    cluster::{Cluster, domain::NO_DOMAIN, template::TemplateIx},
+    gang::life::{self, Command, Phase},
+    hash::{Map, WordHasher},
+    place::{Batch, Outcome, Request, tree::Tree},
+    units::Nanos,
+};
 
 /// Memory that is kept between cycles.
 #[derive(Clone, Debug, Default)]
@@ -124,7 +124,7 @@ impl Scheduler {
         self.releases.clear();
     }
 
-    /// Drops gangs that left, and sorts when somebody came: priority, requeued last, age, uid.
+    /// Drops gangs that left, and sorts when somebody came.
     fn sweep_queue(&mut self) {
         let gangs = &mut self.gangs;
         self.queue.retain(|gang| {
@@ -136,17 +136,8 @@ impl Scheduler {
         });
         if core::mem::take(&mut self.queue_stale) {
             let gangs = &self.gangs;
-            self.queue.sort_unstable_by_key(|gang| {
-                let gang = gangs.get(gang.0);
-                gang.map(|gang| {
-                    (
-                        Reverse(gang.priority),
-                        gang.requeued,
-                        gang.created,
-                        gang.uid,
-                    )
-                })
-            });
+            self.queue
+                .sort_unstable_by_key(|gang| gangs.get(gang.0).map(super::Gang::turn));
         }
     }
 

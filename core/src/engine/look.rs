@@ -1,14 +1,16 @@
 //! The engine's state for people: lists, names, who holds what. Changes nothing.
 
-use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
-use core::cmp::Reverse;
+use alloc::{collections::BTreeMap, vec::Vec};
 
-use super::view::{CardsView, GangView, MemberState, MemberView, NodeView};
-use super::{GangId, NodeIx, Scheduler};
-use crate::bits::CardSet;
-use crate::cluster::domain::NO_DOMAIN;
-use crate::gang::life::{End, Phase};
+use super::{
+    GangId, NodeIx, Scheduler, Verdict,
+    view::{CardsView, GangView, MemberState, MemberView, NodeView},
+};
+use crate::{
+    bits::CardSet,
+    cluster::domain::NO_DOMAIN,
+    gang::life::{End, Phase},
+};
 
 impl Scheduler {
     /// Name of a node.
@@ -43,13 +45,8 @@ impl Scheduler {
             })
             .map(|(ix, gang)| {
                 let waits = !matches!(gang.life.phase(), Phase::Running);
-                let order = (
-                    Reverse(gang.priority),
-                    gang.requeued,
-                    gang.created,
-                    gang.uid,
-                );
-                (waits, order, GangId(ix))
+                // Groups that nobody has described yet share one identity.
+                (waits, gang.turn(), gang.key.as_deref(), GangId(ix))
             })
             .collect();
         all.sort_unstable();
@@ -107,7 +104,10 @@ impl Scheduler {
             source,
             single: gang.single(),
             phase: gang.life.phase(),
-            verdict: gang.verdict,
+            verdict: match gang.life.phase() {
+                Phase::Planned | Phase::Binding | Phase::Running => Verdict::Placed,
+                _ => gang.verdict,
+            },
             priority: gang.priority,
             queue: gang.spec.as_ref().map_or("", |spec| &spec.queue),
             min: gang.tree.fewest(0),
@@ -174,13 +174,22 @@ impl Scheduler {
                 let name = cluster.resource_name(resource as u16);
                 (free != 0 || allocatable != 0).then_some((name, free, allocatable))
             });
+        // Cards without identity are shown among the amounts.
+        let counted = node.cards.counted().iter().map(|counted| {
+            let free = i64::from(counted.all) - i64::from(counted.used);
+            (
+                cluster.kind_name(counted.kind),
+                free,
+                i64::from(counted.all),
+            )
+        });
         NodeView {
             ix,
             name: cluster.node_name(ix),
             path: path.collect(),
             unschedulable: spec.is_some_and(|spec| spec.unschedulable),
             cards: cards.collect(),
-            resources: resources.collect(),
+            resources: resources.chain(counted).collect(),
         }
     }
 }

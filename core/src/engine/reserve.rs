@@ -7,15 +7,14 @@
 //! nodes only if all their members end before the gang's start; when nobody told durations the start
 //! is unknown, and they may not use them at all.
 
-use alloc::vec;
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
-use super::cycle::Members;
-use super::store::GangIx;
-use super::{NodeIx, Reservation, Scheduler};
-use crate::gang::life::Phase;
-use crate::place::{Outcome, Request};
-use crate::units::Nanos;
+use super::{NodeIx, Reservation, Scheduler, cycle::Members, store::GangIx};
+use crate::{
+    gang::life::Phase,
+    place::{Outcome, Request},
+    units::Nanos,
+};
 
 impl Scheduler {
     /// Whether a gang must keep off the reserved nodes.
@@ -23,16 +22,11 @@ impl Scheduler {
         let Some(reservation) = self.reservation.as_ref().filter(|it| it.holder != ix) else {
             return false;
         };
-        let key = |ix: GangIx| {
-            let gang = self.gangs.get(ix.0);
-            gang.map(|g| (core::cmp::Reverse(g.priority), g.requeued, g.created, g.uid))
-        };
+        let turn = |ix: GangIx| self.gangs.get(ix.0).map(super::Gang::turn);
         let ends = members
             .longest
             .map(|longest| self.now.saturating_add(longest));
-        let in_time =
-            matches!((ends, reservation.starts), (Some(ends), Some(starts)) if ends <= starts);
-        key(ix) > key(reservation.holder) && !in_time
+        turn(ix) > turn(reservation.holder) && reservation.bars(ends)
     }
 
     /// Whether the gang would fit if nothing were reserved.
@@ -94,7 +88,7 @@ impl Scheduler {
         let overdue = self
             .reservation
             .as_ref()
-            .is_some_and(|it| it.holder == ix && it.starts.is_some_and(|starts| starts < self.now));
+            .is_some_and(|it| it.holder == ix && it.is_overdue(self.now));
         let taken = self.reservation.is_some() && !overdue;
         let hopeless = gang.unreservable == Some(self.loosened);
         if !waited || taken || hopeless || gang.life.phase() == Phase::Running {

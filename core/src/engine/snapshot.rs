@@ -4,18 +4,18 @@
 //! feeds the objects through `apply` and then sets the rest: lives with their remaining times,
 //! holds, pauses, the reservation.
 
-use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
-use super::store::{BindFailures, Purpose};
-use super::{Config, Event, Rejection, Reservation, Scheduler, Verdict};
-use crate::bits::CardSet;
-use crate::cluster::NodeSpec;
-use crate::gang::life::Life;
-use crate::gang::{GangKey, GangSpec, PodSpec};
-use crate::units::{Nanos, Uid};
+use super::{
+    Config, Event, Rejection, Reservation, Scheduler, Verdict,
+    store::{BindFailures, Purpose},
+};
+use crate::{
+    bits::CardSet,
+    cluster::NodeSpec,
+    gang::{GangKey, GangSpec, PodSpec, life::Life},
+    units::{Nanos, Uid},
+};
 
 /// Everything that decides. See the module's head; made by [`Scheduler::snapshot`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,21 +3,22 @@
 //! A pod's [`Charge`] is its line in the ledger. Counts of members by state are kept per leaf of
 //! the group tree, so that the facts about a gang cost its tree, not its members.
 
-use alloc::boxed::Box;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
 use smallvec::SmallVec;
 
-use super::view::MemberState;
-use super::{NodeIx, Verdict};
-use crate::bits::CardSet;
-use crate::cluster::template::TemplateIx;
-use crate::gang::life::{Census, Life};
-use crate::gang::{GangKey, GangSpec, PodPhase, PodSpec};
-use crate::place::tree::{Tree, TreeKind};
-use crate::units::{Nanos, Uid};
+use super::{NodeIx, Verdict, view::MemberState};
+use crate::{
+    bits::CardSet,
+    cluster::template::TemplateIx,
+    gang::{
+        GangKey, GangSpec, PodPhase, PodSpec,
+        life::{Census, Life, Phase},
+    },
+    place::tree::{Tree, TreeKind},
+    queue::Turn,
+    units::{Nanos, Uid},
+};
 
 /// Index of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -171,12 +172,21 @@ impl Gang {
         self.key.is_none()
     }
 
+    /// Its place in the queue.
+    pub(crate) fn turn(&self) -> Turn {
+        Turn::new(self.priority, self.requeued, self.created, self.uid)
+    }
+
     fn sum(&self, of: impl Fn(&Tally) -> u32) -> u32 {
         self.tally.iter().map(of).fold(0, u32::saturating_add)
     }
 
     /// The facts that the life-cycle machine wants.
     pub(crate) fn census(&self) -> Census {
+        if self.key.is_some() && self.spec.is_none() {
+            // Nobody has said yet what is enough: what its pods do means nothing so far.
+            return Census::default();
+        }
         let meets = |of: &dyn Fn(&Tally) -> u32| {
             let standing = self
                 .tree
@@ -186,7 +196,6 @@ impl Gang {
         let waiting = self.sum(|tally| tally.waiting);
         let held = self.sum(|tally| tally.held);
         let bound = self.sum(|tally| tally.bound);
-        let known = self.key.is_none() || self.spec.is_some();
         let sound = self.spec.as_ref().is_none_or(|spec| spec.problem.is_none());
         let to_come = self.sum(|tally| tally.gated) > 0
             || self
@@ -196,13 +205,17 @@ impl Gang {
                     TreeKind::Leaf { count, .. } => self.tally[leaf as usize].succeeded < count,
                     TreeKind::Inner(_) => false,
                 });
+        // A group whose object says that it ran whole before we saw it is not one that never did.
+        let ran_before = bound > 0
+            && self.spec.as_ref().is_some_and(|spec| spec.started)
+            && !matches!(self.life.phase(), Phase::Running | Phase::Degraded);
         Census {
-            is_ready: known && sound && meets(&|tally| tally.waiting + tally.settled()),
-            is_ready_anew: known && sound && meets(&|tally| tally.waiting + tally.held),
-            is_covered: meets(&Tally::settled),
-            is_satisfied: meets(&|tally| tally.bound + tally.succeeded),
+            is_ready: sound && meets(&|tally| tally.waiting + tally.settled()),
+            is_ready_anew: sound && meets(&|tally| tally.waiting + tally.held),
+            is_covered: ran_before || meets(&Tally::settled),
+            is_satisfied: ran_before || meets(&|tally| tally.bound + tally.succeeded),
             is_finished: waiting + held + bound == 0 && !to_come && meets(&|tally| tally.succeeded),
-            has_waiting: waiting > 0 && known && sound,
+            has_waiting: waiting > 0 && sound,
             has_held: held > 0,
             has_bound: bound > 0,
         }

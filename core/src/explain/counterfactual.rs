@@ -5,21 +5,25 @@
 //! number of searches is bounded, so on a large cluster a change may exist that is not found; one
 //! that is named always works.
 
-use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    format,
+    string::{String, ToString},
+    sync::Arc,
+    vec::Vec,
+};
 
 use super::{Counterfactual, Explainer};
-use crate::cluster::domain::{KeyIx, NODE_KEY};
-use crate::cluster::template::TemplateIx;
-use crate::cluster::{NodeCards, NodeIx, NodeSpec};
-use crate::engine::cycle::Members;
-use crate::engine::store::Purpose;
-use crate::engine::{Event, Explanation, GangId};
-use crate::gang::Minimum;
-use crate::place::tree::{Tree, TreeKind};
+use crate::{
+    cluster::{
+        NodeCards, NodeIx, NodeSpec,
+        domain::{KeyIx, NODE_KEY},
+        template::TemplateIx,
+    },
+    engine::{Event, Explanation, GangId, cycle::Members, store::Purpose},
+    gang::Minimum,
+    place::tree::{Tree, TreeKind},
+};
 
 /// Searches that one kind of change may cost.
 const TRIES: usize = 64;
@@ -418,6 +422,18 @@ impl Explainer {
         for list in [&mut gangs, &mut names] {
             list.sort_by(|a, b| crate::cluster::natural(a, b));
             list.dedup();
+        }
+        // Who goes whole needs no list of pods.
+        let leaving: BTreeSet<GangId> = pods
+            .iter()
+            .filter_map(|&pod| Some(engine.pods.get(pod)?.gang))
+            .collect();
+        let charged = engine.pods.iter().filter(|(_, pod)| pod.charge.is_some());
+        let all = charged
+            .filter(|(_, pod)| leaving.contains(&pod.gang))
+            .count();
+        if all == names.len() {
+            names.clear();
         }
         Counterfactual::Departure { gangs, pods: names }
     }

@@ -1,21 +1,25 @@
 //! Reasons, from the state as it is: what fails where, and which member binds.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec;
-use alloc::vec::Vec;
+use alloc::{
+    boxed::Box,
+    format,
+    string::{String, ToString},
+    vec,
+    vec::Vec,
+};
 
 use super::{Cause, DomainAttempt, Explainer, NodeCount, Reason, Shortfall};
-use crate::cluster::domain::{KeyIx, NO_DOMAIN, NODE_KEY};
-use crate::cluster::shape::{StaticFit, static_fit};
-use crate::cluster::template::TemplateIx;
-use crate::cluster::{NodeIx, Shortage};
-use crate::engine::cycle::Members;
-use crate::engine::store::PodIx;
-use crate::engine::{Explanation, GangId, MemberState, Verdict};
-use crate::gang::life::{End, Phase};
-use crate::place::{Outcome, Request, bound, check_node};
+use crate::{
+    cluster::{
+        NodeIx, Shortage,
+        domain::{KeyIx, NO_DOMAIN, NODE_KEY},
+        shape::{StaticFit, static_fit},
+        template::TemplateIx,
+    },
+    engine::{Explanation, GangId, MemberState, Verdict, cycle::Members, store::PodIx},
+    gang::life::{End, Phase},
+    place::{Outcome, Request, bound, check_node},
+};
 
 impl Explainer {
     /// Everything but counterfactuals.
@@ -47,6 +51,11 @@ impl Explainer {
         let mut members = Members::default();
         self.engine.sort_members(id, &mut members);
         if members.batches.is_empty() {
+            // Nobody who waits could be placed: each has a reason of its own.
+            for member in waiting {
+                let own = self.own_problem(member).unwrap_or(Reason::NotTried);
+                explanation.members.push((self.pod_name(member), own));
+            }
             return Some(explanation);
         }
         let surplus = self.engine.gangs.get(id.0)?.life.phase() == Phase::Running;
@@ -54,9 +63,8 @@ impl Explainer {
             // It has not been tried since this became true, or something holds it back.
             let reason = self.held_back(id).unwrap_or(Reason::NotTried);
             for member in waiting {
-                explanation
-                    .members
-                    .push((self.pod_name(member), reason.clone()));
+                let own = self.own_problem(member).unwrap_or_else(|| reason.clone());
+                explanation.members.push((self.pod_name(member), own));
             }
             explanation.reason = Some(reason);
             return Some(explanation);
@@ -362,7 +370,7 @@ impl Explainer {
                 .sum();
             let scattered: u64 = usable
                 .iter()
-                .map(|&n| u64::from(cluster.node(n).cards.free(ask.kind).len()))
+                .map(|&n| u64::from(cluster.node(n).cards.free(ask.kind)))
                 .sum();
             note(
                 fits,
@@ -584,7 +592,7 @@ impl Explainer {
                     }
                 }
                 let free_cards = kind.map_or(0, |kind| match key {
-                    NODE_KEY => engine.cluster.node(NodeIx(domain)).cards.free(kind).len(),
+                    NODE_KEY => engine.cluster.node(NodeIx(domain)).cards.free(kind),
                     _ => engine.cluster.partition(key).domains[domain as usize].free_cards(kind),
                 });
                 let present = key != NODE_KEY || engine.cluster.node(NodeIx(domain)).spec.is_some();
@@ -701,7 +709,7 @@ impl Explainer {
             .filter(|&node| self.static_cause(template, node).is_none())
             .collect();
         if let Some(ask) = compiled.cards {
-            let free = |&node: &NodeIx| i64::from(cluster.node(node).cards.free(ask.kind).len());
+            let free = |&node: &NodeIx| i64::from(cluster.node(node).cards.free(ask.kind));
             let most = usable.iter().map(free).max().unwrap_or(0);
             if most < i64::from(ask.count) {
                 return Some(Shortfall {

@@ -5,8 +5,10 @@
 //! [`Counterfactual`] reads as a clause after "admitted if". Nothing here decides or looks anything
 //! up, and machines should read the facts, not these lines.
 
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
 use core::fmt::{self, Display, Formatter};
 
 use super::{Cause, Counterfactual, DomainAttempt, NodeCount, Reason, Shortfall};
@@ -117,27 +119,36 @@ pub fn join_words<T: ToString>(words: &[T], last: &str) -> String {
     joined
 }
 
-impl Display for Shortfall {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let amount = |amount| Amount {
+impl Shortfall {
+    fn amount(&self, amount: i64) -> Amount<'_> {
+        Amount {
             resource: &self.resource,
             amount,
-        };
-        write!(formatter, "needs {}, ", amount(self.needed))?;
-        amount(self.free).number(formatter)?;
-        if self.resource == MEMBERS {
-            return formatter.write_str(" fit");
         }
+    }
+
+    fn needed(&self) -> Amount<'_> {
+        self.amount(self.needed)
+    }
+}
+
+impl Display for Shortfall {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        if self.resource == MEMBERS {
+            return write!(formatter, "{} of {} fit", self.free, self.needed());
+        }
+        write!(formatter, "needs {}, ", self.needed())?;
+        self.amount(self.free).number(formatter)?;
         if self.scattered > self.free {
             formatter.write_str(" usable (")?;
-            amount(self.scattered).number(formatter)?;
+            self.amount(self.scattered).number(formatter)?;
             return formatter.write_str(" free in pieces too small)");
         }
         formatter.write_str(" free")
     }
 }
 
-/// `rack r1 fits 2 of 4 members, 16 cards free`.
+/// `rack r1, fits 2 of 4 members and has 16 cards free`.
 impl Display for DomainAttempt {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let Self {
@@ -148,10 +159,10 @@ impl Display for DomainAttempt {
             free_cards,
         } = self;
         let level = level_word(level);
-        write!(formatter, "{level} {domain} fits {fits} of {needed}")?;
+        write!(formatter, "{level} {domain}, fits {fits} of {needed}")?;
         write!(
             formatter,
-            " {}, {free_cards} {} free",
+            " {} and has {free_cards} {} free",
             noun(MEMBERS, *needed == 1),
             if *free_cards == 1 { "card" } else { "cards" }
         )
@@ -172,7 +183,7 @@ impl Display for NodeCount {
                 write!(formatter, "taint {resource} not tolerated")
             }
             Cause::NoLevelLabel if !resource.is_empty() => {
-                write!(formatter, "without label {resource}")
+                write!(formatter, "outside every {}", level_word(resource))
             }
             Cause::Cards if !resource.is_empty() => {
                 write!(formatter, "too few free {}", noun(resource, false))
@@ -277,10 +288,15 @@ fn does_not_fit(
     level: Option<&str>,
     best_domain: Option<&DomainAttempt>,
 ) -> fmt::Result {
-    match shortfall {
-        Some(shortfall) => write!(formatter, "{shortfall}")?,
-        None if nodes == 0 => formatter.write_str("there are no nodes")?,
-        None => {
+    let place = level.map(level_word);
+    // That members do not fit in one domain is what the sentence about the level says.
+    let named = shortfall.filter(|shortfall| place.is_none() || shortfall.resource != MEMBERS);
+    match (named, place) {
+        // What is free in all does not matter when it has to be in one domain.
+        (Some(shortfall), Some(_)) => write!(formatter, "needs {}", shortfall.needed())?,
+        (Some(shortfall), None) => write!(formatter, "{shortfall}")?,
+        (None, _) if nodes == 0 => formatter.write_str("there are no nodes")?,
+        (None, _) => {
             let noun = noun(MEMBERS, members == 1);
             write!(formatter, "no place for {members} {noun}")?;
             if members > 1 {
@@ -288,11 +304,11 @@ fn does_not_fit(
             }
         }
     }
-    if let Some(level) = level {
-        write!(formatter, " in one {}", level_word(level))?;
-        if let Some(best) = best_domain {
-            write!(formatter, " (best: {best})")?;
-        }
+    if let Some(place) = place {
+        write!(formatter, " in one {place}")?;
+    }
+    if let Some(best) = best_domain {
+        write!(formatter, "; the best, {best}")?;
     }
     // A shortfall says it all; without one the causes are the next best thing.
     if shortfall.is_none() && !causes.is_empty() {
@@ -344,44 +360,25 @@ impl Display for Counterfactual {
             }
             Counterfactual::FewerMembers { fewer, min } => write!(
                 formatter,
-                "{fewer} fewer {} must start (minimum {min})",
-                noun(MEMBERS, *fewer == 1)
+                "its minimum drops from {} to {min}",
+                min.saturating_add(*fewer)
             ),
             Counterfactual::Uncordon { node } => write!(formatter, "node {node} is uncordoned"),
-            Counterfactual::Departure { gangs, pods } => {
+            // The single pods are facts for those who ask for more than a line.
+            Counterfactual::Departure { gangs, pods: _ } => {
                 let end = if gangs.len() == 1 { "ends" } else { "end" };
-                write!(formatter, "{} {end}", join_words(gangs, "and"))?;
-                // Pods that are gangs of one are named already.
-                if pods.is_empty() || pods.iter().all(|pod| names(gangs, pod)) {
-                    return Ok(());
-                }
-                let noun = if pods.len() == 1 { "pod" } else { "pods" };
-                write!(formatter, " (its {noun} {} ", join_words(pods, "and"))?;
-                formatter.write_str(if pods.len() == 1 {
-                    "is enough)"
-                } else {
-                    "are enough)"
-                })
+                write!(formatter, "{} {end}", join_words(gangs, "and"))
             }
         }
     }
 }
 
-fn names(gangs: &[String], pod: &str) -> bool {
-    gangs
-        .iter()
-        .any(|gang| gang == pod || gang.rsplit('/').next() == Some(pod))
-}
-
 #[cfg(test)]
 mod tests {
-    use alloc::boxed::Box;
-    use alloc::format;
-    use alloc::vec;
+    use alloc::{boxed::Box, format, vec};
 
     use super::*;
-    use crate::gang::Problem;
-    use crate::units::Nanos;
+    use crate::{gang::Problem, units::Nanos};
 
     fn shown(resource: &str, amount: i64) -> String {
         Amount { resource, amount }.to_string()
@@ -450,9 +447,14 @@ mod tests {
         assert_eq!(reason.to_string(), "needs 4 GPUs, 1 free");
         let memory = shortfall("memory", 512 << 30, 100 << 30);
         assert_eq!(memory.to_string(), "needs 512 GiB of memory, 100 GiB free");
+        assert_eq!(shortfall("members", 4, 3).to_string(), "3 of 4 members fit");
+        let scattered = Shortfall {
+            scattered: 8,
+            ..shortfall("nvidia.com/gpu", 8, 0)
+        };
         assert_eq!(
-            shortfall("members", 4, 3).to_string(),
-            "needs 4 members, 3 fit"
+            scattered.to_string(),
+            "needs 8 GPUs, 0 usable (8 free in pieces too small)"
         );
     }
 
@@ -464,7 +466,7 @@ mod tests {
         );
         assert_eq!(
             reason.to_string(),
-            "needs 4 GPUs, 1 free in one node (best: node n3 fits 1 of 4 members, 1 card free)"
+            "needs 4 GPUs in one node; the best, node n3, fits 1 of 4 members and has 1 card free"
         );
     }
 
@@ -576,18 +578,14 @@ mod tests {
             ),
             (
                 Counterfactual::FewerMembers { fewer: 2, min: 4 },
-                "2 fewer members must start (minimum 4)",
+                "its minimum drops from 6 to 4",
             ),
             (
                 Counterfactual::Uncordon { node: "n7".into() },
                 "node n7 is uncordoned",
             ),
             (departure(&["default/a"], &[]), "default/a ends"),
-            (departure(&["default/s"], &["s"]), "default/s ends"),
-            (
-                departure(&["default/a"], &["a-0", "a-1"]),
-                "default/a ends (its pods a-0 and a-1 are enough)",
-            ),
+            (departure(&["default/a"], &["a-0", "a-1"]), "default/a ends"),
             (
                 departure(&["default/a", "default/b"], &[]),
                 "default/a and default/b end",

@@ -1,16 +1,15 @@
 //! A gang that does not exist yet: where would it go?
 
-use alloc::format;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::{format, sync::Arc, vec::Vec};
 
 use super::{Explainer, Reason};
-use crate::engine::cycle::Members;
-use crate::engine::{Event, Plan, Scheduler};
-use crate::gang::{GangSpec, Group, GroupKind, PodPhase, PodSpec, Problem};
-use crate::place::{Outcome, Request};
-use crate::request::Template;
-use crate::units::Uid;
+use crate::{
+    engine::{Event, Plan, Scheduler, cycle::Members},
+    gang::{GangSpec, Group, GroupKind, PodPhase, PodSpec, Problem},
+    place::{Outcome, Request},
+    request::Template,
+    units::Uid,
+};
 
 impl Scheduler {
     /// Where a gang would go now, without waiting its turn. Its roles must say their templates and

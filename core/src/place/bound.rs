@@ -7,8 +7,10 @@
 use alloc::vec::Vec;
 
 use super::{Request, Search};
-use crate::cluster::domain::{KeyIx, NO_DOMAIN, NODE_KEY};
-use crate::cluster::{Cluster, NodeIx};
+use crate::cluster::{
+    Cluster, NodeIx,
+    domain::{KeyIx, NO_DOMAIN, NODE_KEY},
+};
 
 /// Whether counting alone proves that the minima cannot be met.
 pub(super) fn refutes(search: &mut Search, cluster: &mut Cluster, request: &Request<'_>) -> bool {
@@ -207,7 +209,7 @@ fn fits_by_sums(search: &mut Search, cluster: &mut Cluster, request: &Request<'_
         }
         let free: u64 = usable
             .iter()
-            .map(|&node| u64::from(cluster.node(node).cards.free(ask.kind).len()))
+            .map(|&node| u64::from(cluster.node(node).cards.free(ask.kind)))
             .sum();
         let needed: u64 = (0..request.batches.len())
             .map(|ix| u64::from(request.batches[ix].count) * u64::from(cards(&ix)))

@@ -10,16 +10,17 @@
 use alloc::vec::Vec;
 use core::hash::Hasher;
 
-use super::bound;
-use super::greedy::size;
-use super::relate;
-use super::{Outcome, Request, Search};
-use crate::cluster::domain::{KeyIx, NO_DOMAIN, NODE_KEY};
-use crate::cluster::template::TemplateIx;
-use crate::cluster::{Cluster, NodeIx};
-use crate::gang::Minimum;
-use crate::hash::WordHasher;
-use crate::place::tree::TreeKind;
+use super::{Outcome, Request, Search, bound, greedy::size, relate};
+use crate::{
+    cluster::{
+        Cluster, NodeIx,
+        domain::{KeyIx, NO_DOMAIN, NODE_KEY},
+        template::TemplateIx,
+    },
+    gang::Minimum,
+    hash::WordHasher,
+    place::tree::TreeKind,
+};
 
 /// One thing to do on the way through the tree.
 #[derive(Clone, Copy, Debug)]

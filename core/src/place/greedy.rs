@@ -3,15 +3,18 @@
 //! Never wrong when it succeeds (each placement is checked against the state that the ones before
 //! left), and exact for one batch without relations. When it fails nothing is proven.
 
-use alloc::collections::BinaryHeap;
-use alloc::vec::Vec;
+use alloc::{collections::BinaryHeap, vec::Vec};
 use core::cmp::Reverse;
 
 use super::{Request, Scope, Search};
-use crate::cluster::domain::{KeyIx, NO_DOMAIN, NODE_KEY};
-use crate::cluster::{Cluster, NodeIx};
-use crate::gang::Minimum;
-use crate::place::tree::TreeKind;
+use crate::{
+    cluster::{
+        Cluster, NodeIx,
+        domain::{KeyIx, NO_DOMAIN, NODE_KEY},
+    },
+    gang::Minimum,
+    place::tree::TreeKind,
+};
 
 /// Price, rank, node.
 type Candidate = Reverse<(i64, u32, NodeIx)>;
@@ -178,7 +181,7 @@ impl Search {
             };
             if let Some(ask) = cluster.template(wanted.template).cards {
                 if key == NODE_KEY {
-                    free = cluster.node(NodeIx(domain)).cards.free(ask.kind).len();
+                    free = cluster.node(NodeIx(domain)).cards.free(ask.kind);
                 } else {
                     let domain = &cluster.partition(key).domains[domain as usize];
                     // Kept incrementally: most domains drop out here, without a look at a node.

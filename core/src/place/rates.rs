@@ -8,13 +8,14 @@
 use alloc::vec::Vec;
 
 use super::{Batch, score};
-use crate::cluster::class::ClassIx;
-use crate::cluster::shape::StaticFit;
-use crate::cluster::template::TemplateIx;
-use crate::cluster::{Cluster, NodeIx, class_capacity};
-use crate::gang::ScoringRule;
-use crate::hash::Map;
-use crate::heap;
+use crate::{
+    cluster::{
+        Cluster, NodeIx, class::ClassIx, class_capacity, shape::StaticFit, template::TemplateIx,
+    },
+    gang::ScoringRule,
+    hash::Map,
+    heap,
+};
 
 /// So many tables are kept, and more only while one search needs them all.
 const KEPT: usize = 64;

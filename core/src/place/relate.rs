@@ -8,12 +8,16 @@
 use alloc::vec::Vec;
 
 use super::{Batch, Placed};
-use crate::cluster::domain::{KeyIx, NO_DOMAIN};
-use crate::cluster::relation::TermIx;
-use crate::cluster::shape::{repelled_by, selects};
-use crate::cluster::template::{Compiled, CompiledSpread, TemplateIx};
-use crate::cluster::{Cluster, NodeIx};
-use crate::explain::Cause;
+use crate::{
+    cluster::{
+        Cluster, NodeIx,
+        domain::{KeyIx, NO_DOMAIN},
+        relation::TermIx,
+        shape::{repelled_by, selects},
+        template::{Compiled, CompiledSpread, TemplateIx},
+    },
+    explain::Cause,
+};
 
 /// Memory that is kept between searches.
 #[derive(Clone, Debug, Default)]

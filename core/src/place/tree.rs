@@ -1,12 +1,12 @@
 //! The group tree, flattened: nodes in pre-order, so that a sub-tree is a range.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 use core::ops::Range;
 
-use crate::cluster::Cluster;
-use crate::cluster::domain::KeyIx;
-use crate::gang::{Group, GroupKind, Minimum, TopologyRule};
+use crate::{
+    cluster::{Cluster, domain::KeyIx},
+    gang::{Group, GroupKind, Minimum, TopologyRule},
+};
 
 /// A node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]

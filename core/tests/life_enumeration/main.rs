@@ -5,9 +5,13 @@
 
 use std::collections::HashSet;
 
-use gangline::gang::life::{Census, Command, Commands, End, Event, Life, Phase, Rules, step};
-use gangline::gang::{LossMode, TimeoutPolicy};
-use gangline::units::Nanos;
+use gangline::{
+    gang::{
+        LossMode, TimeoutPolicy,
+        life::{Census, Command, Commands, End, Event, Life, Phase, Rules, step},
+    },
+    units::Nanos,
+};
 
 mod model;
 mod promises;

@@ -3,9 +3,13 @@
 
 use std::collections::HashSet;
 
-use gangline::gang::life::{Census, Command, Commands, End, Event, Life, Phase, Rules};
-use gangline::gang::{LossMode, TimeoutPolicy};
-use gangline::units::Nanos;
+use gangline::{
+    gang::{
+        LossMode, TimeoutPolicy,
+        life::{Census, Command, Commands, End, Event, Life, Phase, Rules},
+    },
+    units::Nanos,
+};
 
 /// What a member may be. Members that are being deleted are no members, hence `ABSENT`.
 pub(crate) type Kind = usize;

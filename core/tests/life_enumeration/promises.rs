@@ -1,9 +1,13 @@
 //! What must hold in every state and for every step of the model. Each check says in its message
 //! which promise is broken.
 
-use gangline::gang::life::{Census, Command, Commands, End, Event, Life, Phase};
-use gangline::gang::{LossMode, TimeoutPolicy};
-use gangline::units::Nanos;
+use gangline::{
+    gang::{
+        LossMode, TimeoutPolicy,
+        life::{Census, Command, Commands, End, Event, Life, Phase},
+    },
+    units::Nanos,
+};
 
 use crate::model::{Model, World, carry_out};
 

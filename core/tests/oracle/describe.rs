@@ -2,8 +2,10 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use gangline::gang::{Group, GroupKind, Minimum, PodPhase};
-use gangline::request::{LabelSelector, NodeTest, PodTerm, Requirement, Template};
+use gangline::{
+    gang::{Group, GroupKind, Minimum, PodPhase},
+    request::{LabelSelector, NodeTest, PodTerm, Requirement, Template},
+};
 
 use super::world::World;
 

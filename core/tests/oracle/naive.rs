@@ -1,16 +1,20 @@
 //! The exhaustive judge: tries every node for every member, by rules written from their
 //! description alone. Slow, simple, and shares nothing with the engine but the objects.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-use gangline::cluster::NodeSpec;
-use gangline::gang::{GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec};
-use gangline::request::{
-    HostPort, LabelSelector, NODE_LEVEL, NamespaceScope, NodeRules, NodeSelectorTerm, NodeTest,
-    Operator, PodTerm, Requirement, Taint, TaintEffect, Template, TolerationOperator,
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
-use gangline::units::Uid;
+
+use gangline::{
+    cluster::NodeSpec,
+    gang::{GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec},
+    request::{
+        HostPort, LabelSelector, NODE_LEVEL, NamespaceScope, NodeRules, NodeSelectorTerm, NodeTest,
+        Operator, PodTerm, Requirement, Taint, TaintEffect, Template, TolerationOperator,
+    },
+    units::Uid,
+};
 
 use super::world::{World, path_to};
 

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use gangline::bits::CardSet;
-use gangline::gang::{GangSpec, Group, GroupKind, PodPhase, TopologyRule};
-use gangline::request::Template;
+use gangline::{
+    bits::CardSet,
+    gang::{GangSpec, Group, GroupKind, PodPhase, TopologyRule},
+    request::Template,
+};
 
 use super::world::World;
 

@@ -7,17 +7,18 @@
 
 pub mod random;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use gangline::cluster::{NodeCards, NodeSpec};
-use gangline::engine::{Event, Scheduler, Verdict};
-use gangline::gang::{
-    Disruption, GangKey, GangSpec, Group, GroupKind, LossMode, PodPhase, PodSpec, Role,
-    TimeoutPolicy, TopologyRule,
+use gangline::{
+    cluster::{NodeCards, NodeSpec},
+    engine::{Event, Scheduler, Verdict},
+    gang::{
+        Disruption, GangKey, GangSpec, Group, GroupKind, LossMode, PodPhase, PodSpec, Role,
+        TimeoutPolicy, TopologyRule,
+    },
+    request::{CardRequest, Template},
+    units::{Nanos, Uid},
 };
-use gangline::request::{CardRequest, Template};
-use gangline::units::{Nanos, Uid};
 
 pub const GPU: &str = "nvidia.com/gpu";
 
@@ -92,6 +93,7 @@ pub fn gang_of(name: &str, root: Group) -> GangSpec {
         schedule_timeout: None,
         on_timeout: TimeoutPolicy::default(),
         on_loss: LossMode::default(),
+        started: false,
         disruption: Disruption::default(),
         scoring: None,
         problem: None,

@@ -1,7 +1,6 @@
 //! A small map with text keys, as labels, annotations and resource lists are.
 
-use std::fmt;
-use std::marker::PhantomData;
+use std::{fmt, marker::PhantomData};
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 

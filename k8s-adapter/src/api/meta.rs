@@ -3,8 +3,10 @@
 use std::fmt;
 
 use gangline::units::Nanos;
-use serde::Deserialize;
-use serde::de::{Deserializer, Error, Unexpected, Visitor};
+use serde::{
+    Deserialize,
+    de::{Deserializer, Error, Unexpected, Visitor},
+};
 
 use super::{Labels, or_default};
 

@@ -5,14 +5,17 @@
 
 use std::path::PathBuf;
 
-use gangline::units::Nanos;
-use gangline::{Config, GangId, Scheduler};
+use gangline::{Config, GangId, Scheduler, units::Nanos};
 
-use super::terminal::{self, Progress};
-use super::{CliError, Format};
-use crate::load::{Complaint, Severity, Source};
-use crate::output::Report;
-use crate::world::{self, Options};
+use super::{
+    CliError, Format,
+    terminal::{self, Progress},
+};
+use crate::{
+    load::{Complaint, Severity, Source},
+    output::Report,
+    world::{self, Options},
+};
 
 /// More complaints than this are counted instead of printed.
 const COMPLAINTS: usize = 20;

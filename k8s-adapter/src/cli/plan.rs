@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::cluster::{Cluster, ClusterArgs};
-use super::{CliError, Ending, Format, print_result};
-use crate::output::text;
-use crate::picture;
+use super::{
+    CliError, Ending, Format,
+    cluster::{Cluster, ClusterArgs},
+    print_result,
+};
+use crate::{output::text, picture};
 
 /// Show what would start now, and what waits for what
 ///

@@ -1,12 +1,9 @@
 //! `gangline simulate`: play a scenario and check what it expects.
 
-use std::io::Read as _;
-use std::path::PathBuf;
+use std::{io::Read as _, path::PathBuf};
 
-use super::terminal::Progress;
-use super::{CliError, Ending, Format, print_result};
-use crate::scenario::value::Span;
-use crate::scenario::{self, Outcome, Scenario};
+use super::{CliError, Ending, Format, print_result, terminal::Progress};
+use crate::scenario::{self, Outcome, Scenario, value::Span};
 
 /// How it ends, for its help.
 const SIMULATE_CODES: &str =

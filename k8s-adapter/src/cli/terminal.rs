@@ -3,9 +3,11 @@
 //! Text enters with colour codes, which are dropped unless it goes to a terminal (and `NO_COLOR` is
 //! not set). A reader that goes away is no error: nobody is left to be told.
 
-use std::borrow::Cow;
-use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+    time::{Duration, Instant},
+};
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

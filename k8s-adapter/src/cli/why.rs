@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use gangline::{GangId, Scheduler};
 
-use super::cluster::{Cluster, ClusterArgs};
-use super::{CliError, Ending, Format, print_result};
+use super::{
+    CliError, Ending, Format,
+    cluster::{Cluster, ClusterArgs},
+    print_result,
+};
 use crate::output::text;
 
 /// Tell why a gang or pod waits, and what would let it in

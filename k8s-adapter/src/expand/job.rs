@@ -4,11 +4,15 @@ use std::collections::BTreeSet;
 
 use gangline::gang::Problem;
 
-use super::existing::{self, COMPLETION_INDEX};
-use super::{ExistingPods, MAX_PODS, PodMaker, count};
-use crate::api;
-use crate::api::{Pod, Timestamp};
-use crate::problem::problem;
+use super::{
+    ExistingPods, MAX_PODS, PodMaker, count,
+    existing::{self, COMPLETION_INDEX},
+};
+use crate::{
+    api,
+    api::{Pod, Timestamp},
+    problem::problem,
+};
 
 /// The pods that a job's controller would add now. Those that follow once others have ended are not
 /// among them.

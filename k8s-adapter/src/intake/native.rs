@@ -5,16 +5,21 @@
 //! `CompositePodGroup`s; then the root of the tree is the gang and each `PodGroup` a role of it (see
 //! [`tree`]). A `Workload` is what controllers make both from; only its absence is worth a word.
 
-use gangline::gang::spec::Disruption;
-use gangline::gang::{GangKey, GangSpec, Group, Problem, TopologyRule};
-use gangline::units::Nanos;
+use gangline::{
+    gang::{GangKey, GangSpec, Group, Problem, TopologyRule, spec::Disruption},
+    units::Nanos,
+};
 use serde::Deserialize;
 
-use super::store::{self, Name, Store};
-use super::{Dialect, Kind, Link, Roster, Surroundings, count};
-use crate::api::{Pod, or_default, whole_number};
-use crate::load::{Complaint, Document};
-use crate::problem::problem;
+use super::{
+    Dialect, Kind, Link, Roster, Surroundings, count,
+    store::{self, Name, Store},
+};
+use crate::{
+    api::{Pod, or_default, whole_number},
+    load::{Complaint, Document},
+    problem::problem,
+};
 
 #[cfg(test)]
 mod tests;

@@ -4,14 +4,20 @@
 //! 60 seconds unless it says otherwise. `minResources` is checked but decides nothing: there it is a
 //! rough test on sums that saves the real one, here the real one is made.
 
-use gangline::gang::{GangKey, GangSpec};
-use gangline::units::Nanos;
+use gangline::{
+    gang::{GangKey, GangSpec},
+    units::Nanos,
+};
 use serde::Deserialize;
 
-use super::store::{self, Name, Store, Stored};
-use super::{Dialect, Kind, Link, Member, Roster, Surroundings, count};
-use crate::api::{Pod, ResourceList, whole_number};
-use crate::load::{Complaint, Document};
+use super::{
+    Dialect, Kind, Link, Member, Roster, Surroundings, count,
+    store::{self, Name, Store, Stored},
+};
+use crate::{
+    api::{Pod, ResourceList, whole_number},
+    load::{Complaint, Document},
+};
 
 const SOURCE: &str = "scheduler-plugins";
 const LABEL: &str = "scheduling.x-k8s.io/pod-group";

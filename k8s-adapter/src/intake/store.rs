@@ -5,16 +5,21 @@
 
 use std::collections::BTreeMap;
 
-use gangline::gang::spec::Disruption;
-use gangline::gang::{GangKey, GangSpec, Group, GroupKind, LossMode, Problem, Role, TimeoutPolicy};
-use gangline::units::{Nanos, Uid};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use gangline::{
+    gang::{
+        GangKey, GangSpec, Group, GroupKind, LossMode, Problem, Role, TimeoutPolicy,
+        spec::Disruption,
+    },
+    units::{Nanos, Uid},
+};
+use serde::{Deserialize, de::DeserializeOwned};
 
-use crate::api::{ObjectMeta, or_default};
-use crate::load::{Complaint, Document, Source};
-use crate::member::uid;
-use crate::problem::problem;
+use crate::{
+    api::{ObjectMeta, or_default},
+    load::{Complaint, Document, Source},
+    member::uid,
+    problem::problem,
+};
 
 /// One object.
 #[derive(Debug)]
@@ -128,6 +133,7 @@ impl<S> Stored<S> {
             schedule_timeout: None,
             on_timeout: TimeoutPolicy::default(),
             on_loss: LossMode::default(),
+            started: false,
             disruption: Disruption::default(),
             scoring: None,
             problem: None,

@@ -1,8 +1,10 @@
 //! Small clusters as YAML in, gangs as one line each out.
 
-use gangline::Event;
-use gangline::cluster::NodeSpec;
-use gangline::gang::{GangSpec, Group, GroupKind, Minimum, PodSpec};
+use gangline::{
+    Event,
+    cluster::NodeSpec,
+    gang::{GangSpec, Group, GroupKind, Minimum, PodSpec},
+};
 
 use crate::world::{Builder, Options, World};
 

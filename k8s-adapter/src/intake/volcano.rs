@@ -9,16 +9,22 @@
 
 use std::collections::BTreeMap;
 
-use gangline::cluster::NodeSpec;
-use gangline::gang::{GangKey, GangSpec, Group, Problem};
-use gangline::units::{Nanos, Uid};
+use gangline::{
+    cluster::NodeSpec,
+    gang::{GangKey, GangSpec, Group, Problem},
+    units::{Nanos, Uid},
+};
 use serde::Deserialize;
 
-use super::store::{self, Store, Stored};
-use super::{Dialect, Implied, Kind, Link, Member, Roster, Surroundings};
-use crate::api::{LabelSelector, Pod, ResourceList, StringMap, or_default, whole_number};
-use crate::load::{Complaint, Document, Source};
-use crate::problem::problem;
+use super::{
+    Dialect, Implied, Kind, Link, Member, Roster, Surroundings,
+    store::{self, Store, Stored},
+};
+use crate::{
+    api::{LabelSelector, Pod, ResourceList, StringMap, or_default, whole_number},
+    load::{Complaint, Document, Source},
+    problem::problem,
+};
 
 mod hypernode;
 #[cfg(test)]

@@ -4,8 +4,10 @@
 //! and what would be accepted. Making one never stops anything: the rest of the input is still used,
 //! and the caller decides whether a complaint is an error.
 
-use std::fmt::{self, Write as _};
-use std::sync::Arc;
+use std::{
+    fmt::{self, Write as _},
+    sync::Arc,
+};
 
 use gangline::gang::Problem;
 use serde::Serialize;

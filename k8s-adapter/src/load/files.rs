@@ -1,15 +1,16 @@
 //! Paths to bytes: directories, standard input, gzip.
 
-use std::borrow::Cow;
-use std::fs;
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::{
+    borrow::Cow,
+    fs,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use flate2::read::MultiGzDecoder;
 
-use super::Sink;
-use super::reader::file_complaint;
+use super::{Sink, reader::file_complaint};
 
 /// Largest file after unpacking. A dump of 5,000 nodes and 140,000 pods has half a gigabyte; this
 /// keeps a gzip bomb from taking the machine's memory.

@@ -3,15 +3,15 @@
 //! The text is gone over once to find the objects (and the items of lists); each is decoded later,
 //! straight into the type that it is.
 
-use std::borrow::Cow;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
-use super::split::Chunk;
-use super::yaml::Broken;
+use super::{split::Chunk, yaml::Broken};
 
 /// What every object starts with; of lists also the items.
 #[derive(Default, Deserialize)]

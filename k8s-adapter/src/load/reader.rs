@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
-use super::json::{self, Envelope};
-use super::split::{self, Chunk};
-use super::yaml::{self, Broken};
-use super::{Body, Complaint, Document, Severity, Sink, Source};
+use super::{
+    Body, Complaint, Document, Severity, Sink, Source,
+    json::{self, Envelope},
+    split::{self, Chunk},
+    yaml::{self, Broken},
+};
 
 const ACCEPTED: &str = "Kubernetes objects as YAML or JSON in UTF-8, also as gzip";
 

@@ -1,9 +1,6 @@
 //! What a person's files do to the loader, good and bad.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::fs;
-use std::io::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _, fs, io::Write as _};
 
 use serde::Deserialize;
 

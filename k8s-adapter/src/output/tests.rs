@@ -180,7 +180,7 @@ Best attempt in each node
 
 Members
   POD  STATE    PLACE OR REASON
-  b-0  waiting  needs 4 GPUs, 1 free
+  b-0  waiting  the reason above
   b-1  waiting
   b-2  waiting
   b-3  waiting

@@ -4,16 +4,21 @@
 //! prints it strips them where they are not wanted. Nothing here decides anything or knows a
 //! terminal.
 
-use std::collections::BTreeMap;
-use std::fmt::{self, Display, Formatter, Write as _};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Display, Formatter, Write as _},
+};
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, presets};
-use gangline::bits::CardSet;
-use gangline::explain::{Amount, Reason, join_words, level_word};
-use gangline::{Verdict, engine::MemberState};
+use gangline::{
+    Verdict,
+    bits::CardSet,
+    engine::MemberState,
+    explain::{Amount, Counterfactual, Reason, join_words, level_word},
+};
 
-use super::{CardTotals, Domain, GangReport, MemberReport, Report};
+use super::{CardTotals, Domain, GangReport, MemberReport, ReasonReport, Report};
 use crate::names::natural_parts;
 
 const BOLD: Style = Style::new().bold();
@@ -21,10 +26,14 @@ const DIM: Style = Style::new().dimmed();
 
 /// More rows than this, and gangs that ran before are counted instead of listed.
 const ROWS: usize = 60;
+/// More waiting gangs than this have no lines of their own under the table.
+const WAITING: usize = 100;
 /// More node groups than this in one cell are counted instead of listed.
 const NODE_GROUPS: usize = 12;
 /// More members than this are counted instead of listed by `why`.
 const MEMBERS: usize = 40;
+/// More departing pods than this are counted instead of listed by `why`.
+const PODS: usize = 4;
 
 /// Text in a style.
 struct Styled<T>(Style, T);
@@ -113,19 +122,27 @@ pub fn plan(report: &Report, all: bool) -> String {
         let note = format!("{hidden} that run already are not listed (--all lists them)");
         let _ = writeln!(text, "{}", Styled(DIM, note));
     }
-    let waiting: Vec<_> = report
-        .gangs
-        .iter()
-        .filter(|gang| gang.reason.is_some())
-        .collect();
-    if !waiting.is_empty() {
-        let _ = writeln!(text, "\n{}", Styled(BOLD, "Waiting"));
-    }
-    for gang in waiting {
-        push_reason(&mut text, "  ", gang);
-    }
+    push_waiting(&mut text, report);
     let _ = writeln!(text, "\n{}", summary(report));
     text
+}
+
+/// Who waits for what, in queue order.
+fn push_waiting(text: &mut String, report: &Report) {
+    let waits = |gang: &&GangReport| gang.reason.is_some();
+    let waiting = report.gangs.iter().filter(waits);
+    let count = waiting.clone().count();
+    if count > 0 {
+        let _ = writeln!(text, "\n{}", Styled(BOLD, "Waiting"));
+    }
+    for gang in waiting.take(WAITING) {
+        push_reason(text, "  ", gang);
+    }
+    if count > WAITING {
+        let more = count - WAITING;
+        let note = format!("and {more} more (--output json has them all)");
+        let _ = writeln!(text, "  {}", Styled(DIM, note));
+    }
 }
 
 /// `name  verdict: reason` and, below it, what would help.
@@ -155,11 +172,17 @@ fn push_reason(text: &mut String, indent: &str, gang: &GangReport) {
 
 /// "admitted if A or B", when a change is known.
 pub fn admitted_if(gang: &GangReport) -> Option<String> {
-    let changes = gang
-        .counterfactuals
+    let mut changes: Vec<_> = gang.counterfactuals.iter().collect();
+    // What the cluster can do comes before what the gang's owner would have to give up.
+    changes.sort_by_key(|change| match change.facts {
+        Counterfactual::MoreCards { .. } => 0,
+        Counterfactual::Uncordon { .. } | Counterfactual::Departure { .. } => 1,
+        Counterfactual::RelaxLevel { .. } | Counterfactual::FewerMembers { .. } => 2,
+    });
+    let changes: Vec<&str> = changes
         .iter()
-        .map(|change| change.message.as_str());
-    let changes: Vec<&str> = changes.collect();
+        .map(|change| change.message.as_str())
+        .collect();
     (!changes.is_empty()).then(|| format!("admitted if {}", join_words(&changes, "or")))
 }
 
@@ -318,11 +341,33 @@ pub fn why(gang: &GangReport) -> String {
         );
         for change in &gang.counterfactuals {
             let _ = writeln!(text, "  - {}", change.message);
+            push_departing(&mut text, &change.facts);
         }
     } else if gang.reason.is_some() {
         let _ = writeln!(text, "\nNo single change was found that would admit it.");
     }
     text
+}
+
+/// Which pods of departing gangs suffice, when that is not all that was said.
+fn push_departing(text: &mut String, change: &Counterfactual) {
+    let Counterfactual::Departure { gangs, pods } = change else {
+        return;
+    };
+    if pods.is_empty() || pods == gangs {
+        return;
+    }
+    let mut shown: Vec<&str> = pods.iter().map(String::as_str).take(PODS).collect();
+    let more = format!("{} more", pods.len() - shown.len());
+    if pods.len() > PODS {
+        shown.push(&more);
+    }
+    let verb = if pods.len() == 1 {
+        "suffices"
+    } else {
+        "suffice"
+    };
+    let _ = writeln!(text, "    {} {verb}", join_words(&shown, "and"));
 }
 
 /// How many nodes failed for which cause, one line each.
@@ -382,7 +427,7 @@ fn push_members(text: &mut String, gang: &GangReport) {
     let others = gang.members.iter().filter(|member| !waits(member));
     for member in waiting.chain(others).take(MEMBERS) {
         let place = match (&member.node, &member.reason) {
-            (_, Some(reason)) => reason.message.clone(),
+            (_, Some(reason)) => member_reason(reason, gang.reason.as_ref()),
             (Some(_), None) => nodes_text(std::slice::from_ref(member)),
             (None, None) => String::new(),
         };
@@ -395,6 +440,20 @@ fn push_members(text: &mut String, gang: &GangReport) {
     push_table(text, "  ", &rows);
     if gang.members.len() > MEMBERS {
         let _ = writeln!(text, "  and {} more", gang.members.len() - MEMBERS);
+    }
+}
+
+/// A member's reason, without what was said about the gang already.
+fn member_reason(reason: &ReasonReport, of_gang: Option<&ReasonReport>) -> String {
+    let said = |facts: &Reason| of_gang.is_some_and(|of_gang| of_gang.facts == *facts);
+    match &reason.facts {
+        facts if said(facts) => "the reason above".to_owned(),
+        Reason::WaitsForSibling {
+            fits,
+            sibling,
+            because,
+        } if said(because) => format!("fits on {fits}, waits for sibling {sibling}"),
+        _ => reason.message.clone(),
     }
 }
 

@@ -3,8 +3,7 @@
 //! Data enters as gangs in queue order and leaves as [`Look`]s, a style sheet and fill patterns. The
 //! colours are those of Okabe and Ito, which people with any kind of colour vision tell apart.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use gangline::GangId;
 

@@ -3,13 +3,14 @@
 //! Data enters as a [`NodeView`] and leaves as SVG. The [`Scale`] follows from the number of nodes:
 //! large squares with letters for a few, small ones without names for a thousand.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use gangline::GangId;
-use gangline::bits::CardSet;
-use gangline::engine::{CardsView, NodeView};
-use gangline::request::CPU;
+use gangline::{
+    GangId,
+    bits::CardSet,
+    engine::{CardsView, NodeView},
+    request::CPU,
+};
 
 use super::{Escaped, Keep, Picture, look, shortened};
 use crate::output::held_cards;

@@ -2,15 +2,15 @@
 //!
 //! Data enters as looks and gangs and leaves as SVG with its height.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use gangline::GangId;
-use gangline::bits::CardSet;
-use gangline::engine::NodeView;
+use gangline::{GangId, bits::CardSet, engine::NodeView};
 
-use super::look::{self, Look};
-use super::{Escaped, Keep, shortened};
+use super::{
+    Escaped, Keep,
+    look::{self, Look},
+    shortened,
+};
 use crate::output::{GangReport, text::admitted_if};
 
 /// Width of the column in pixels.

@@ -1,11 +1,12 @@
 //! What a picture must have, on clusters made by hand.
 
-use gangline::bits::CardSet;
-use gangline::engine::MemberView;
+use gangline::{bits::CardSet, engine::MemberView};
 
 use super::*;
-use crate::output::Nodes;
-use crate::output::tests::{gang, member, node, three_cards_short};
+use crate::output::{
+    Nodes,
+    tests::{gang, member, node, three_cards_short},
+};
 
 /// A cluster of `racks` racks of `size` nodes, its gangs laid over it one after another.
 fn cluster(blocks: usize, racks: usize, size: usize, gangs: usize) -> String {

@@ -1,8 +1,10 @@
 //! Amounts by resource name while they are being added up, in exact thousandths.
 
-use crate::api::{ResourceList, ResourceRequirements};
-use crate::problem::{FieldPath, Problems};
-use crate::quantity::Quantity;
+use crate::{
+    api::{ResourceList, ResourceRequirements},
+    problem::{FieldPath, Problems},
+    quantity::Quantity,
+};
 
 /// Sums by name. Pods name two to five resources, so a list beats a tree.
 #[derive(Clone, Debug, Default)]

@@ -3,10 +3,12 @@
 use gangline::request::PODS;
 
 use super::SPEC;
-use crate::api;
-use crate::api::Container;
-use crate::problem::{FieldPath, Problems};
-use crate::quantity::Quantity;
+use crate::{
+    api,
+    api::Container,
+    problem::{FieldPath, Problems},
+    quantity::Quantity,
+};
 
 /// What the API server refuses to store: shares of extended resources, requests that differ from a
 /// limit that cannot be exceeded, requests above their limit.

@@ -4,10 +4,11 @@ use gangline::request::{
     NodeRules, NodeSelectorTerm, Taint, TaintEffect, Toleration, TolerationOperator,
 };
 
-use super::SPEC;
-use super::selector::node_selector_term;
-use crate::api;
-use crate::problem::{FieldPath, Problems};
+use super::{SPEC, selector::node_selector_term};
+use crate::{
+    api,
+    problem::{FieldPath, Problems},
+};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";

@@ -3,9 +3,11 @@
 use gangline::request::{HostPort, Protocol};
 
 use super::SPEC;
-use crate::api;
-use crate::pod::is_sidecar;
-use crate::problem::{FieldPath, Problems};
+use crate::{
+    api,
+    pod::is_sidecar,
+    problem::{FieldPath, Problems},
+};
 
 /// Host ports of everything that runs to the end: containers and sidecars. Other init containers let
 /// go of theirs, so Kubernetes does not count them. On the host's network every container port is a

@@ -4,12 +4,16 @@ use gangline::request::{
     LabelSelector, NamespaceScope, Operator, PodTerm, Relations, Requirement, SpreadRule,
 };
 
-use super::SPEC;
-use super::nodes::weight;
-use super::selector::{label_selector, no_pods};
-use crate::api;
-use crate::api::Labels;
-use crate::problem::{FieldPath, Problems};
+use super::{
+    SPEC,
+    nodes::weight,
+    selector::{label_selector, no_pods},
+};
+use crate::{
+    api,
+    api::Labels,
+    problem::{FieldPath, Problems},
+};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";

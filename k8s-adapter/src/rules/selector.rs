@@ -2,8 +2,10 @@
 
 use gangline::request::{LabelSelector, NodeSelectorTerm, NodeTest, Operator, Requirement};
 
-use crate::api;
-use crate::problem::{FieldPath, Problems};
+use crate::{
+    api,
+    problem::{FieldPath, Problems},
+};
 
 /// A selector over pod or namespace labels. An empty one matches everything.
 pub fn label_selector(

@@ -3,14 +3,15 @@
 //! Which labels a template keeps depends on which labels anybody's rules name, so there are two
 //! passes: [`Templates::learn`] over all pods, then [`Templates::template`] for each.
 
-use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use gangline::request::Template;
 
 use super::template;
-use crate::api;
-use crate::problem::Problems;
+use crate::{api, problem::Problems};
 
 /// All templates seen so far, and the label keys that rules name.
 #[derive(Clone, Debug, Default)]

@@ -3,19 +3,18 @@
 //! Data enters as [shapes](super::shape) and leaves as `NodeSpec`, `GangSpec` and `PodSpec`. Errors
 //! say what is wrong with a value; the caller adds where it stands.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use gangline::bits::CardSet;
-use gangline::cluster::spec::{NodeCards, NodeSpec};
-use gangline::gang::{
-    GangKey, GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec, Role, TopologyRule,
+use gangline::{
+    bits::CardSet,
+    cluster::spec::{NodeCards, NodeSpec},
+    gang::{GangKey, GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec, Role, TopologyRule},
+    request::{
+        CPU, CardRequest, HostPort, LabelSelector, MEMORY, NODE_LEVEL, PODS, PodTerm, Protocol,
+        SpreadRule, Taint, TaintEffect, Template, Toleration, TolerationOperator,
+    },
+    units::{Nanos, Uid},
 };
-use gangline::request::{
-    CPU, CardRequest, HostPort, LabelSelector, MEMORY, NODE_LEVEL, PODS, PodTerm, Protocol,
-    SpreadRule, Taint, TaintEffect, Template, Toleration, TolerationOperator,
-};
-use gangline::units::{Nanos, Uid};
 
 use super::shape::{GroupShape, LevelShape, NearShape, NodeShape, PodShape, PortShape, WorkShape};
 use crate::quantity::Quantity;
@@ -392,6 +391,16 @@ pub(super) fn pod(
     })
 }
 
+/// Whether so many pods at once are few enough to be made.
+pub(super) fn check_pods(pods: u64) -> Result<(), Wrong> {
+    const MOST: u64 = 1_000_000;
+    if pods <= MOST {
+        Ok(())
+    } else {
+        Err(format!("{pods} pods at once; accepted: at most {MOST}"))
+    }
+}
+
 /// The name of a gang's pod.
 pub(super) fn pod_name(gang: &str, role: &str, ordinal: u32) -> String {
     if role.is_empty() {
@@ -405,11 +414,16 @@ pub(super) fn pod_name(gang: &str, role: &str, ordinal: u32) -> String {
 pub(super) fn work(shape: &WorkShape, now: Nanos) -> Result<Work, Wrong> {
     let namespace = shape.namespace.as_deref().unwrap_or(NAMESPACE);
     let created = shape.created.map_or(now, |span| span.0);
+    let many = shape.single.as_ref().is_some_and(|names| names.0.len() > 1);
+    if many && shape.uid.is_some() {
+        return Err("uid: several pods cannot have one identity".to_owned());
+    }
     let mut pods = Vec::new();
     let group = match (&shape.gang, &shape.single) {
         (Some(name), None) => {
             let key = key(namespace, name);
             let (root, leaves) = tree(shape);
+            check_pods(leaves.iter().map(|leaf| u64::from(leaf.pods)).sum())?;
             for leaf in &leaves {
                 for ordinal in 0..leaf.pods {
                     let name = pod_name(name, &leaf.role, ordinal);
@@ -427,6 +441,7 @@ pub(super) fn work(shape: &WorkShape, now: Nanos) -> Result<Work, Wrong> {
                 schedule_timeout: shape.schedule_timeout.map(|span| span.0),
                 on_timeout: shape.on_timeout,
                 on_loss: shape.on_loss,
+                started: false,
                 disruption: shape.disruption,
                 scoring: shape.scoring,
                 problem: None,

@@ -6,9 +6,11 @@
 use gangline::Event;
 use serde::Deserialize;
 
-use super::ScenarioError;
-use super::shape::{NodeShape, PodShape, WorkShape};
-use super::value::{Names, Span};
+use super::{
+    ScenarioError,
+    shape::{NodeShape, PodShape, WorkShape},
+    value::{Names, Span},
+};
 
 /// An entry of the timeline.
 #[derive(Clone, Debug, Default, Deserialize)]

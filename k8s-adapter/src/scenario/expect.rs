@@ -5,18 +5,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gangline::bits::CardSet;
-use gangline::engine::{Explanation, GangView, MemberState, MemberView, NodeView};
-use gangline::explain::{Reason, Shortfall};
-use gangline::request::NODE_LEVEL;
-use gangline::{Scheduler, Verdict};
+use gangline::{
+    Scheduler, Verdict,
+    bits::CardSet,
+    engine::{Explanation, GangView, MemberState, MemberView, NodeView},
+    explain::{Reason, Shortfall},
+    request::NODE_LEVEL,
+};
 use serde::Deserialize;
 
-use super::build::level_label;
-use super::outside::full_name;
-use super::value::{Count, Names, When, word_or_fields};
-use crate::output::{card_totals, explain, phase_word, text::member_word, verdict, verdict_word};
-use crate::quantity::Quantity;
+use super::{
+    build::level_label,
+    outside::full_name,
+    value::{Count, Names, When, word_or_fields},
+};
+use crate::{
+    output::{card_totals, explain, phase_word, text::member_word, verdict, verdict_word},
+    quantity::Quantity,
+};
 
 /// What must hold at a moment, or at each decided moment of a range.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -97,7 +103,9 @@ pub struct ShortfallTest {
     pub needed: Option<Count>,
     /// How much is free.
     pub free: Option<Count>,
-    /// The difference.
+    /// How much is free in all, small pieces included.
+    pub scattered: Option<Count>,
+    /// The difference of needed and free.
     pub missing: Option<Count>,
 }
 
@@ -491,6 +499,7 @@ impl ShortfallTest {
         differences.equal("short of", self.resource.as_deref(), &shortfall.resource);
         differences.count("needed", self.needed.as_ref(), shortfall.needed);
         differences.count("free", self.free.as_ref(), shortfall.free);
+        differences.count("scattered", self.scattered.as_ref(), shortfall.scattered);
         let missing = shortfall.needed.saturating_sub(shortfall.free);
         differences.count("missing", self.missing.as_ref(), missing);
     }

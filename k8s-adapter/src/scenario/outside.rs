@@ -5,16 +5,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gangline::bits::CardSet;
-use gangline::cluster::spec::NodeSpec;
-use gangline::gang::{GangKey, GangSpec, GroupKind, Minimum, PodPhase, PodSpec};
-use gangline::units::{Nanos, Uid};
-use gangline::{Event, Placement};
+use gangline::{
+    Event, Placement,
+    bits::CardSet,
+    cluster::spec::NodeSpec,
+    engine::Snapshot,
+    gang::{GangKey, GangSpec, GroupKind, Minimum, PodPhase, PodSpec},
+    units::{Nanos, Uid},
+};
 
-use super::build::{self, Leaf, Member, NAMESPACE, Wrong};
-use super::event::{Action, Bind, BindFails, Change, Ending, Join};
-use super::shape::{PodShape, WorkShape};
-use super::value::Names;
+use super::{
+    build::{self, Leaf, Member, NAMESPACE, Wrong},
+    event::{Action, Bind, BindFails, Change, Ending, Join},
+    shape::{PodShape, WorkShape},
+    value::Names,
+};
 
 /// What exists outside.
 #[derive(Debug, Default)]
@@ -45,6 +50,29 @@ fn key_of(name: &str) -> GangKey {
 }
 
 impl Outside {
+    /// The objects of a snapshot.
+    pub(super) fn from_snapshot(snapshot: &Snapshot) -> Self {
+        let mut outside = Self::default();
+        let nodes = snapshot
+            .nodes
+            .iter()
+            .map(|node| (node.name.clone(), node.clone()));
+        outside.nodes = nodes.collect();
+        let groups = snapshot.gangs.iter().filter_map(|gang| gang.spec.clone());
+        outside.groups = groups.map(|group| (group.key.clone(), group)).collect();
+        for pod in &snapshot.pods {
+            let spec = pod.spec.clone();
+            if let Some(held) = &pod.held {
+                outside.in_flight.insert(spec.uid, held.clone());
+            }
+            outside.add(Member {
+                spec,
+                runtime: None,
+            });
+        }
+        outside
+    }
+
     /// When the next running pod will succeed.
     pub(super) fn next_end(&self) -> Option<Nanos> {
         self.ends.first().map(|(at, _)| *at)
@@ -220,6 +248,7 @@ impl Outside {
             (None, None) if leaves.is_none() => PodShape::default(),
             (None, None) => return Err(format!("{gang} has no role {:?}", join.role)),
         };
+        build::check_pods(u64::from(join.count.unwrap_or(1)))?;
         let priority = self.groups.get(&key).map_or(0, |group| group.priority);
         let names = match &join.names {
             Some(names) => names.0.clone(),

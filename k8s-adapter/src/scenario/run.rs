@@ -7,15 +7,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gangline::engine::MemberState;
-use gangline::units::{Nanos, Uid};
-use gangline::{Event, Scheduler, Verdict};
+use gangline::{
+    Event, Scheduler, Verdict,
+    engine::{MemberState, Snapshot},
+    units::{Nanos, Uid},
+};
 use serde::Serialize;
 
-use super::event::Action;
-use super::expect::{Expect, Seen};
-use super::outside::Outside;
-use super::{Scenario, ScenarioError};
+use super::{
+    Scenario, ScenarioError,
+    event::Action,
+    expect::{Expect, Seen},
+    outside::Outside,
+};
 use crate::output::{GangReport, Nodes, ReasonReport, hash_text, text, verdict_word};
 
 /// More rounds of decisions than this at one moment mean that the engine and the outside chase each
@@ -79,11 +83,7 @@ pub fn run(
     until: Option<Nanos>,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Outcome, ScenarioError> {
-    let mut play = Play {
-        scheduler: Scheduler::new(scenario.engine_config()),
-        outside: Outside::default(),
-        confirm: scenario.confirm.unwrap_or(true),
-    };
+    let mut play = Play::new(scenario)?;
     play.set_up(scenario)?;
     let mut agenda = agenda(scenario)?;
     let mut timeline = Vec::new();
@@ -94,7 +94,11 @@ pub fn run(
     loop {
         // Running pods that end make moments of their own, up to the last written one.
         let planned = agenda.first_key_value().map(|(at, _)| *at);
-        let ends = play.outside.next_end().filter(|at| *at <= last);
+        let ends = play
+            .outside
+            .next_end()
+            .map(|end| end.saturating_sub(play.start));
+        let ends = ends.filter(|at| *at <= last);
         let Some(now) = planned.into_iter().chain(ends).min() else {
             break;
         };
@@ -203,9 +207,34 @@ struct Play {
     scheduler: Scheduler,
     outside: Outside,
     confirm: bool,
+    /// The engine's time at the start of the scenario.
+    start: Nanos,
 }
 
 impl Play {
+    fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
+        let confirm = scenario.confirm.unwrap_or(true);
+        let Some(snapshot) = &scenario.snapshot else {
+            return Ok(Self {
+                scheduler: Scheduler::new(scenario.engine_config()),
+                outside: Outside::default(),
+                confirm,
+                start: Nanos::ZERO,
+            });
+        };
+        let scheduler = Scheduler::restore(Snapshot::clone(snapshot));
+        let scheduler = scheduler.map_err(|rejection| ScenarioError::Refused {
+            place: "snapshot".to_owned(),
+            rejection,
+        })?;
+        Ok(Self {
+            scheduler,
+            outside: Outside::from_snapshot(snapshot),
+            confirm,
+            start: snapshot.now,
+        })
+    }
+
     /// What is there from the start.
     fn set_up(&mut self, scenario: &Scenario) -> Result<(), ScenarioError> {
         for (name, labels) in &scenario.namespaces {
@@ -243,7 +272,7 @@ impl Play {
         now: Nanos,
         refused: Option<&str>,
     ) -> Result<(), ScenarioError> {
-        let events = self.outside.act(action, now);
+        let events = self.outside.act(action, self.start.saturating_add(now));
         let events = events.map_err(|wrong| ScenarioError::invalid(place, wrong))?;
         self.apply(place, events, refused)
     }
@@ -286,7 +315,8 @@ impl Play {
             now.to_string()
         };
         let mut events = Vec::new();
-        let (ended, ends) = self.outside.due(now);
+        let time = self.start.saturating_add(now);
+        let (ended, ends) = self.outside.due(time);
         if !ended.is_empty() {
             events.push(format!("{} ended", ended.join(", ")));
         }
@@ -300,7 +330,7 @@ impl Play {
         }
         let mut decisions: Vec<DecisionLine> = Vec::new();
         for round in 0.. {
-            let decided = self.decide(now)?;
+            let decided = self.decide(time)?;
             if decided.is_empty() {
                 break;
             }

@@ -1,13 +1,14 @@
 //! Nodes, gangs and pods in the short form of a scenario.
 //!
-//! Data enters through serde; [`super::build`] makes the engine's objects of it. Unknown fields are
+//! Data enters through serde; the sibling `build` makes the engine's objects of it. Unknown fields are
 //! refused, so that a typo cannot turn a test into one that tests nothing.
 
 use std::collections::BTreeMap;
 
-use gangline::gang::spec::Disruption;
-use gangline::gang::{LossMode, ScoringRule, TimeoutPolicy};
-use gangline::request::{NodeRules, Template};
+use gangline::{
+    gang::{LossMode, ScoringRule, TimeoutPolicy, spec::Disruption},
+    request::{NodeRules, Template},
+};
 use serde::Deserialize;
 
 use super::value::{CardCounts, Names, Span};

@@ -2,10 +2,7 @@
 //!
 //! Each is read from the form that people write and says in its error what would be accepted.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::marker::PhantomData;
-use std::str::FromStr;
+use std::{collections::BTreeMap, fmt, marker::PhantomData, str::FromStr};
 
 use gangline::units::Nanos;
 use serde::de::{

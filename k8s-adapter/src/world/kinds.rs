@@ -1,7 +1,9 @@
 //! Which kinds of objects decide something, and who reads them.
 
-use crate::intake::{Dialect, Kind};
-use crate::load::Document;
+use crate::{
+    intake::{Dialect, Kind},
+    load::Document,
+};
 
 /// Kinds whose controllers make pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gangline::cluster::NodeSpec;
-use gangline::gang::{GangSpec, Group, GroupKind};
-use gangline::request::NODE_LEVEL;
+use gangline::{
+    cluster::NodeSpec,
+    gang::{GangSpec, Group, GroupKind},
+    request::NODE_LEVEL,
+};
 
 /// Labels that clouds and topology tools put on nodes, coarse to fine. To add one, add a line where
 /// it belongs; only the order within one system matters.

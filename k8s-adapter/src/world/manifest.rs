@@ -2,8 +2,10 @@
 
 use gangline::units::Nanos;
 
-use crate::api::Pod;
-use crate::load::{Document, Source};
+use crate::{
+    api::Pod,
+    load::{Document, Source},
+};
 
 /// The objects of manifests, while they are read.
 #[derive(Debug)]

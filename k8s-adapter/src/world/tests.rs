@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gangline::explain::Reason;
-use gangline::units::Nanos;
-use gangline::{Config, Event, Scheduler};
+use gangline::{Config, Event, Scheduler, explain::Reason, units::Nanos};
 
 use super::{Options, World};
 use crate::intake::testing::{world, world_with};

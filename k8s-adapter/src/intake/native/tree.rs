@@ -8,9 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::gang::{GangSpec, Group, GroupKind, Minimum, Problem};
 
-use super::super::store::{self, Name, Stored};
-use super::super::{Roster, Surroundings};
-use super::{GroupSpec, Level, Native, SOURCE, leaf};
+use super::{
+    super::{
+        Roster, Surroundings,
+        store::{self, Name, Stored},
+    },
+    GroupSpec, Level, Native, SOURCE, leaf,
+};
 use crate::problem::problem;
 
 const COMPOSITE_SOURCE: &str = "native-composite";

@@ -1,24 +1,33 @@
 //! `HyperNode`s, Volcano's tree of switches, as node labels.
 //!
-//! A node below a `HyperNode` of tier N gets the label `gangline.io/hypernode-tier-N` with the
-//! `HyperNode`'s name; each tier is then a topology level like any other. Tiers grow upward there
-//! (1 is next to the nodes), levels are listed coarse to fine here. Where a node has nothing on a
-//! tier, the `HyperNode` below stands in: "within tier N" means within one `HyperNode` of tier N *or
-//! less*. `HyperNode`s that go round in a circle are not used.
+//! A node below a `HyperNode` of tier N gets the label `gangline.io/hypernode-tier-N`, with `/` and
+//! the tier's name behind it where the tier has one; its value is the `HyperNode`'s name. Each tier
+//! is then a topology level like any other. Tiers grow upward there (1 is next to the nodes), levels
+//! are listed coarse to fine here. Where a node has nothing on a tier, the `HyperNode` below stands
+//! in: "within tier N" means within one `HyperNode` of tier N *or less*.
+//! `HyperNode`s that go round in a circle are not used.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gangline::cluster::NodeSpec;
-use gangline::gang::{Problem, TopologyRule};
+use gangline::{
+    cluster::NodeSpec,
+    gang::{Problem, TopologyRule},
+};
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use super::super::label_selector;
-use super::super::store::{Store, Stored};
-use super::{NetworkTopology, mode_problem};
-use crate::api::{LabelSelector, or_default, whole_number};
-use crate::load::{Complaint, Severity};
-use crate::problem::{FieldPath, problem};
+use super::{
+    super::{
+        label_selector,
+        store::{Store, Stored},
+    },
+    NetworkTopology, mode_problem,
+};
+use crate::{
+    api::{LabelSelector, or_default, whole_number},
+    load::{Complaint, Severity},
+    problem::{FieldPath, problem},
+};
 
 const LABEL_PREFIX: &str = "gangline.io/hypernode-tier-";
 

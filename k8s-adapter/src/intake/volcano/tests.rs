@@ -1,7 +1,9 @@
 //! Volcano's groups as small clusters.
 
-use crate::intake::testing::{world, world_with};
-use crate::world::{Options, World};
+use crate::{
+    intake::testing::{world, world_with},
+    world::{Options, World},
+};
 
 fn group(spec: &str) -> String {
     format!(
@@ -61,7 +63,7 @@ fn racks() -> String {
 
 fn labels(world: &World) -> Vec<String> {
     let tier = |node: &gangline::cluster::NodeSpec, tier: u32| {
-        let label = format!("gangline.io/hypernode-tier-{tier}");
+        let label = format!("gangline.io/hypernode-tier-{tier}/t{tier}");
         node.labels.get(&label).cloned().unwrap_or("-".into())
     };
     world
@@ -151,7 +153,7 @@ fn sub_groups_are_roles_by_label_values_with_their_own_topology() {
     .concat();
     let world_of = |policy: &str| world(&[racks(), group(policy), pods.clone()].concat());
     let world = world_of(policy);
-    let tier = "@gangline.io/hypernode-tier-1";
+    let tier = "@gangline.io/hypernode-tier-1/t1";
     assert_eq!(
         world.trees(),
         [format!(
@@ -201,8 +203,8 @@ fn hypernodes_become_levels_from_coarse_to_fine() {
     assert_eq!(
         world.levels,
         [
-            "gangline.io/hypernode-tier-2",
-            "gangline.io/hypernode-tier-1"
+            "gangline.io/hypernode-tier-2/t2",
+            "gangline.io/hypernode-tier-1/t1"
         ]
     );
     assert!(world.complaints.is_empty(), "{:?}", world.complaint_lines());
@@ -272,8 +274,9 @@ fn tiers_are_found_by_number_and_name_and_unknown_ones_are_named() {
             None => world.trees()[0].clone(),
         }
     };
-    let required = |tier: u32| format!("volcano/g: g>=0@gangline.io/hypernode-tier-{tier}");
-    let preferred = |tier: u32| format!("volcano/g: g>=0~gangline.io/hypernode-tier-{tier}");
+    let required = |tier: u32| format!("volcano/g: g>=0@gangline.io/hypernode-tier-{tier}/t{tier}");
+    let preferred =
+        |tier: u32| format!("volcano/g: g>=0~gangline.io/hypernode-tier-{tier}/t{tier}");
     assert_eq!(rule("highestTierAllowed: 1"), required(1));
     assert_eq!(rule("mode: hard, highestTierAllowed: 2"), required(2));
     assert_eq!(rule("highestTierName: t2"), required(2));
@@ -334,7 +337,7 @@ fn pods_without_a_group_get_the_one_of_their_owner() {
     let near = world(&[racks(), near].concat());
     assert_eq!(
         near.trees(),
-        ["volcano/podgroup-u-1: podgroup-u-1>=1@gangline.io/hypernode-tier-1"]
+        ["volcano/podgroup-u-1: podgroup-u-1>=1@gangline.io/hypernode-tier-1/t1"]
     );
     let bare = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {schedulerName: volcano}\n";
     assert_eq!(world(bare).links(), ["p: alone"]);

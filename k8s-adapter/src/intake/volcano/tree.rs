@@ -7,15 +7,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gangline::gang::{Group, GroupKind, Minimum, Problem, TopologyRule};
-use gangline::request::{LabelSelector, Requirement};
+use gangline::{
+    gang::{Group, GroupKind, Minimum, Problem, TopologyRule},
+    request::{LabelSelector, Requirement},
+};
 
-use super::super::store::{self, Stored};
-use super::super::{Member, Surroundings, count, label_selector};
-use super::hypernode::Tiers;
-use super::{PodGroupSpec, SubGroupPolicy};
-use crate::api::Labels;
-use crate::problem::FieldPath;
+use super::{
+    super::{
+        Member, Surroundings, count, label_selector,
+        store::{self, Stored},
+    },
+    PodGroupSpec, SubGroupPolicy,
+    hypernode::Tiers,
+};
+use crate::{api::Labels, problem::FieldPath};
 
 const SPEC: FieldPath<'static> = FieldPath::root("spec");
 /// The leaf of pods without a task.
