@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod apply;
+mod best;
 mod check;
 pub(crate) mod cycle;
 pub mod event;

@@ -41,6 +41,8 @@ pub mod gang;
 #[cfg(feature = "alloc")]
 mod hash;
 #[cfg(feature = "alloc")]
+mod heap;
+#[cfg(feature = "alloc")]
 pub(crate) mod place;
 #[cfg(feature = "alloc")]
 pub(crate) mod queue;

@@ -75,7 +75,12 @@ pub(crate) fn price(
         if all <= 0 {
             0
         } else {
-            (i128::from(free.max(0)) * 1000 / i128::from(all)) as i64
+            let free = free.max(0);
+            // Division of wide integers is slow, and amounts that need it are rare.
+            free.checked_mul(1000).map_or_else(
+                || (i128::from(free) * 1000 / i128::from(all)) as i64,
+                |thousands| thousands / all,
+            )
         }
     };
     let all = |resource: u16| allocatable.get(usize::from(resource)).copied().unwrap_or(0);
