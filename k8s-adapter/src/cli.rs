@@ -1,6 +1,6 @@
 //! The commands: what they are called, what they accept, how they end.
 //!
-//! Arguments enter through clap; what the commands say leaves through [`terminal`]. The shell
+//! Arguments enter through clap; what the commands say leaves through `terminal`. The shell
 //! completion and the man pages come from the same definitions. Nothing here decides anything.
 
 use std::{io, path::PathBuf, process::ExitCode};

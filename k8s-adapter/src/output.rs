@@ -24,6 +24,10 @@ pub mod text;
 /// appear without a change.
 pub const SCHEMA_VERSION: u32 = 1;
 
+/// So many waiting gangs, the first in the queue, get their full story; the others only a reason.
+/// Each counterfactual costs searches, and nobody reads thousands of them.
+const FULL_STORIES: usize = 200;
+
 /// Everything that `gangline plan` has to say.
 #[derive(Debug, Serialize)]
 pub struct Report {
@@ -364,9 +368,15 @@ impl Report {
         let views = scheduler.nodes();
         let nodes = Nodes::new(&scheduler.config().levels, &views);
         let mut explainer = scheduler.explainer();
+        let mut explained = 0;
         let gang = |id| {
             let view = scheduler.gang(id)?;
-            let why = explain(&mut explainer, &view);
+            let why = if explained < FULL_STORIES {
+                explain(&mut explainer, &view)
+            } else {
+                explain_briefly(&mut explainer, &view)
+            };
+            explained += usize::from(why.is_some());
             let report = GangReport::new(&view, &nodes, why);
             progress();
             Some(report)
@@ -388,10 +398,25 @@ impl Report {
 
 /// Why a gang waits, or why some of its members do; nothing when all have a place.
 pub fn explain(explainer: &mut Explainer, gang: &GangView<'_>) -> Option<Explanation> {
+    waits(gang).then(|| explainer.why(gang.id)).flatten()
+}
+
+/// The same without the costly part: no member's own reason, no domains, no counterfactuals.
+fn explain_briefly(explainer: &mut Explainer, gang: &GangView<'_>) -> Option<Explanation> {
+    let reason = waits(gang).then(|| explainer.reason(gang.id))?;
+    Some(Explanation {
+        reason,
+        members: Vec::new(),
+        domains: Vec::new(),
+        counterfactuals: Vec::new(),
+    })
+}
+
+/// Whether it, or any of its members, waits for a place.
+fn waits(gang: &GangView<'_>) -> bool {
     let waits =
         |member: &MemberView<'_>| matches!(member.state, MemberState::Waiting | MemberState::Gated);
-    let pending = verdict(gang) != Verdict::Placed || gang.members.iter().any(waits);
-    pending.then(|| explainer.why(gang.id)).flatten()
+    verdict(gang) != Verdict::Placed || gang.members.iter().any(waits)
 }
 
 /// A decision hash as it is written everywhere.

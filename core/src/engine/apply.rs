@@ -92,7 +92,9 @@ impl Scheduler {
             .filter(|&pod| self.is_held(pod))
             .collect();
         for &pod in &held {
+            self.count(pod, false);
             self.drop_charge(pod);
+            self.count(pod, true);
         }
         for &pod in &held {
             if let Some(gang) = self.pods.get(pod.0).map(|pod| pod.gang) {
@@ -284,6 +286,13 @@ impl Scheduler {
                 entry.tally[leaf as usize].count(pod.state(), true);
             }
         }
+        // What has no place in the new tree is nobody's plan any more.
+        for &ix in &members {
+            let unseated = self.pods.get(ix.0).is_some_and(|pod| pod.leaf.is_none());
+            if unseated && self.is_held(ix) {
+                self.drop_charge(ix);
+            }
+        }
         members.sort_by(|&a, &b| self.compare_members(a, b));
         if let Some(entry) = self.gangs.get_mut(gang.0) {
             entry.members = members;
@@ -305,15 +314,19 @@ impl Scheduler {
         let Some(&gang) = self.gang_by_key.get(key) else {
             return;
         };
-        let Some(entry) = self.gangs.get_mut(gang.0) else {
+        let Some(entry) = self.gangs.get(gang.0) else {
             return;
         };
         if entry.spec.as_ref().is_none_or(|spec| spec.uid != uid) {
             return;
         }
-        entry.spec = None;
-        entry.tree = self.single_tree.clone();
         self.forget_life(gang);
+        // From here on as a group that nobody has described yet.
+        if let Some(entry) = self.gangs.get_mut(gang.0) {
+            entry.spec = None;
+            (entry.uid, entry.priority, entry.created) = (Uid::default(), 0, Nanos::ZERO);
+            entry.tree = self.single_tree.clone();
+        }
         self.seat_members(gang);
         self.touch(gang);
         self.drop_gang_if_empty(gang);

@@ -52,7 +52,8 @@ impl Scheduler {
                     gang.created,
                     gang.uid,
                 );
-                (waits, order, GangId(ix))
+                // Groups that nobody has described yet share one identity.
+                (waits, order, gang.key.as_deref(), GangId(ix))
             })
             .collect();
         all.sort_unstable();

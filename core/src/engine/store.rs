@@ -177,6 +177,10 @@ impl Gang {
 
     /// The facts that the life-cycle machine wants.
     pub(crate) fn census(&self) -> Census {
+        if self.key.is_some() && self.spec.is_none() {
+            // Nobody has said yet what is enough: what its pods do means nothing so far.
+            return Census::default();
+        }
         let meets = |of: &dyn Fn(&Tally) -> u32| {
             let standing = self
                 .tree
@@ -186,7 +190,6 @@ impl Gang {
         let waiting = self.sum(|tally| tally.waiting);
         let held = self.sum(|tally| tally.held);
         let bound = self.sum(|tally| tally.bound);
-        let known = self.key.is_none() || self.spec.is_some();
         let sound = self.spec.as_ref().is_none_or(|spec| spec.problem.is_none());
         let to_come = self.sum(|tally| tally.gated) > 0
             || self
@@ -197,12 +200,12 @@ impl Gang {
                     TreeKind::Inner(_) => false,
                 });
         Census {
-            is_ready: known && sound && meets(&|tally| tally.waiting + tally.settled()),
-            is_ready_anew: known && sound && meets(&|tally| tally.waiting + tally.held),
+            is_ready: sound && meets(&|tally| tally.waiting + tally.settled()),
+            is_ready_anew: sound && meets(&|tally| tally.waiting + tally.held),
             is_covered: meets(&Tally::settled),
             is_satisfied: meets(&|tally| tally.bound + tally.succeeded),
             is_finished: waiting + held + bound == 0 && !to_come && meets(&|tally| tally.succeeded),
-            has_waiting: waiting > 0 && known && sound,
+            has_waiting: waiting > 0 && sound,
             has_held: held > 0,
             has_bound: bound > 0,
         }

@@ -51,6 +51,11 @@ impl Explainer {
         let mut members = Members::default();
         self.engine.sort_members(id, &mut members);
         if members.batches.is_empty() {
+            // Nobody who waits could be placed: each has a reason of its own.
+            for member in waiting {
+                let own = self.own_problem(member).unwrap_or(Reason::NotTried);
+                explanation.members.push((self.pod_name(member), own));
+            }
             return Some(explanation);
         }
         let surplus = self.engine.gangs.get(id.0)?.life.phase() == Phase::Running;
@@ -58,9 +63,8 @@ impl Explainer {
             // It has not been tried since this became true, or something holds it back.
             let reason = self.held_back(id).unwrap_or(Reason::NotTried);
             for member in waiting {
-                explanation
-                    .members
-                    .push((self.pod_name(member), reason.clone()));
+                let own = self.own_problem(member).unwrap_or_else(|| reason.clone());
+                explanation.members.push((self.pod_name(member), own));
             }
             explanation.reason = Some(reason);
             return Some(explanation);

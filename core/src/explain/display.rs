@@ -134,18 +134,17 @@ impl Shortfall {
 
 impl Display for Shortfall {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        if self.resource == MEMBERS {
+            return write!(formatter, "{} of {} fit", self.free, self.needed());
+        }
         write!(formatter, "needs {}, ", self.needed())?;
         self.amount(self.free).number(formatter)?;
-        if self.resource == MEMBERS {
-            return formatter.write_str(" fit");
-        }
-        formatter.write_str(" free")?;
         if self.scattered > self.free {
-            formatter.write_str(" in pieces that are large enough (")?;
+            formatter.write_str(" usable (")?;
             self.amount(self.scattered).number(formatter)?;
-            formatter.write_str(" in all)")?;
+            return formatter.write_str(" free in pieces too small)");
         }
-        Ok(())
+        formatter.write_str(" free")
     }
 }
 
@@ -290,7 +289,9 @@ fn does_not_fit(
     best_domain: Option<&DomainAttempt>,
 ) -> fmt::Result {
     let place = level.map(level_word);
-    match (shortfall, place) {
+    // That members do not fit in one domain is what the sentence about the level says.
+    let named = shortfall.filter(|shortfall| place.is_none() || shortfall.resource != MEMBERS);
+    match (named, place) {
         // What is free in all does not matter when it has to be in one domain.
         (Some(shortfall), Some(_)) => write!(formatter, "needs {}", shortfall.needed())?,
         (Some(shortfall), None) => write!(formatter, "{shortfall}")?,
@@ -446,17 +447,14 @@ mod tests {
         assert_eq!(reason.to_string(), "needs 4 GPUs, 1 free");
         let memory = shortfall("memory", 512 << 30, 100 << 30);
         assert_eq!(memory.to_string(), "needs 512 GiB of memory, 100 GiB free");
-        assert_eq!(
-            shortfall("members", 4, 3).to_string(),
-            "needs 4 members, 3 fit"
-        );
+        assert_eq!(shortfall("members", 4, 3).to_string(), "3 of 4 members fit");
         let scattered = Shortfall {
             scattered: 8,
             ..shortfall("nvidia.com/gpu", 8, 0)
         };
         assert_eq!(
             scattered.to_string(),
-            "needs 8 GPUs, 0 free in pieces that are large enough (8 in all)"
+            "needs 8 GPUs, 0 usable (8 free in pieces too small)"
         );
     }
 

@@ -26,6 +26,8 @@ const DIM: Style = Style::new().dimmed();
 
 /// More rows than this, and gangs that ran before are counted instead of listed.
 const ROWS: usize = 60;
+/// More waiting gangs than this have no lines of their own under the table.
+const WAITING: usize = 100;
 /// More node groups than this in one cell are counted instead of listed.
 const NODE_GROUPS: usize = 12;
 /// More members than this are counted instead of listed by `why`.
@@ -120,19 +122,27 @@ pub fn plan(report: &Report, all: bool) -> String {
         let note = format!("{hidden} that run already are not listed (--all lists them)");
         let _ = writeln!(text, "{}", Styled(DIM, note));
     }
-    let waiting: Vec<_> = report
-        .gangs
-        .iter()
-        .filter(|gang| gang.reason.is_some())
-        .collect();
-    if !waiting.is_empty() {
-        let _ = writeln!(text, "\n{}", Styled(BOLD, "Waiting"));
-    }
-    for gang in waiting {
-        push_reason(&mut text, "  ", gang);
-    }
+    push_waiting(&mut text, report);
     let _ = writeln!(text, "\n{}", summary(report));
     text
+}
+
+/// Who waits for what, in queue order.
+fn push_waiting(text: &mut String, report: &Report) {
+    let waits = |gang: &&GangReport| gang.reason.is_some();
+    let waiting = report.gangs.iter().filter(waits);
+    let count = waiting.clone().count();
+    if count > 0 {
+        let _ = writeln!(text, "\n{}", Styled(BOLD, "Waiting"));
+    }
+    for gang in waiting.take(WAITING) {
+        push_reason(text, "  ", gang);
+    }
+    if count > WAITING {
+        let more = count - WAITING;
+        let note = format!("and {more} more (--output json has them all)");
+        let _ = writeln!(text, "  {}", Styled(DIM, note));
+    }
 }
 
 /// `name  verdict: reason` and, below it, what would help.

@@ -391,6 +391,16 @@ pub(super) fn pod(
     })
 }
 
+/// Whether so many pods at once are few enough to be made.
+pub(super) fn check_pods(pods: u64) -> Result<(), Wrong> {
+    const MOST: u64 = 1_000_000;
+    if pods <= MOST {
+        Ok(())
+    } else {
+        Err(format!("{pods} pods at once; accepted: at most {MOST}"))
+    }
+}
+
 /// The name of a gang's pod.
 pub(super) fn pod_name(gang: &str, role: &str, ordinal: u32) -> String {
     if role.is_empty() {
@@ -404,11 +414,16 @@ pub(super) fn pod_name(gang: &str, role: &str, ordinal: u32) -> String {
 pub(super) fn work(shape: &WorkShape, now: Nanos) -> Result<Work, Wrong> {
     let namespace = shape.namespace.as_deref().unwrap_or(NAMESPACE);
     let created = shape.created.map_or(now, |span| span.0);
+    let many = shape.single.as_ref().is_some_and(|names| names.0.len() > 1);
+    if many && shape.uid.is_some() {
+        return Err("uid: several pods cannot have one identity".to_owned());
+    }
     let mut pods = Vec::new();
     let group = match (&shape.gang, &shape.single) {
         (Some(name), None) => {
             let key = key(namespace, name);
             let (root, leaves) = tree(shape);
+            check_pods(leaves.iter().map(|leaf| u64::from(leaf.pods)).sum())?;
             for leaf in &leaves {
                 for ordinal in 0..leaf.pods {
                     let name = pod_name(name, &leaf.role, ordinal);

@@ -248,6 +248,7 @@ impl Outside {
             (None, None) if leaves.is_none() => PodShape::default(),
             (None, None) => return Err(format!("{gang} has no role {:?}", join.role)),
         };
+        build::check_pods(u64::from(join.count.unwrap_or(1)))?;
         let priority = self.groups.get(&key).map_or(0, |group| group.priority);
         let names = match &join.names {
             Some(names) => names.0.clone(),

@@ -1,6 +1,6 @@
 //! Nodes, gangs and pods in the short form of a scenario.
 //!
-//! Data enters through serde; [`super::build`] makes the engine's objects of it. Unknown fields are
+//! Data enters through serde; the sibling `build` makes the engine's objects of it. Unknown fields are
 //! refused, so that a typo cannot turn a test into one that tests nothing.
 
 use std::collections::BTreeMap;

@@ -33,6 +33,8 @@ fn a_wrong_value_says_what_would_be_accepted() {
         said.contains("work[0]: needs either `gang` or `single`"),
         "{said}"
     );
+    let said = error("work:\n- {gang: g, min: 4000000000}\n");
+    assert!(said.contains("at most 1000000"), "{said}");
     let said = error("events:\n- {at: 1s, finish: a, fail: b}\n");
     assert!(said.contains("at most one action"), "{said}");
 }

@@ -1,0 +1,841 @@
+//! Random sequences of outside events, and the promises that must hold after each.
+//!
+//! An event is a [`Step`] of four bytes: what happens, and to whom. [`run`] plays steps against an
+//! engine and against a plain model of the objects outside, and panics when a promise of the engine
+//! is broken. `properties.rs` feeds it random steps, the fuzz target `engine` feeds it a fuzzer's.
+#![allow(dead_code, reason = "each user has its own part")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use gangline::{
+    bits::CardSet,
+    cluster::{NodeCards, NodeSpec},
+    engine::{Config, Event, MemberState, Purpose, Scheduler, Verdict},
+    gang::{
+        Disruption, GangKey, GangSpec, Group, GroupKind, LossMode, Minimum, PodPhase, PodSpec,
+        Role, TimeoutPolicy, TopologyRule, life::Phase,
+    },
+    request::{
+        CardRequest, HostPort, LabelSelector, NODE_LEVEL, NamespaceScope, PodTerm, SpreadRule,
+        Taint, TaintEffect, Template,
+    },
+    units::{Nanos, Uid},
+};
+
+/// What happens, and three bytes that say to whom and how.
+pub type Step = [u8; 4];
+
+/// Longest sequence that is played; more only repeats.
+pub const MOST_STEPS: usize = 200;
+
+const GPU: &str = "nvidia.com/gpu";
+const NODES: u8 = 5;
+const GANGS: u8 = 4;
+const PODS: u8 = 10;
+
+/// The objects outside, as an API server would have them, and the engine beside them.
+struct World {
+    engine: Scheduler,
+    /// An engine restored from a snapshot of the other, told the same since.
+    twin: Option<Scheduler>,
+    templates: Vec<Arc<Template>>,
+    nodes: BTreeMap<String, NodeSpec>,
+    namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    gangs: BTreeMap<String, GangSpec>,
+    pods: BTreeMap<String, PodSpec>,
+    /// Makes identities that were never used before.
+    births: u64,
+    now: Nanos,
+    /// Says what happens.
+    loud: bool,
+}
+
+/// Plays the steps; panics when a promise is broken.
+pub fn run(steps: &[Step]) {
+    play(steps, false);
+}
+
+/// Plays the steps and prints what happens: to understand a failure.
+pub fn run_aloud(steps: &[Step]) {
+    play(steps, true);
+}
+
+fn play(steps: &[Step], loud: bool) {
+    let mut world = World::new();
+    world.loud = loud;
+    for &step in steps.iter().take(MOST_STEPS) {
+        world.play(step);
+        world.keeps_its_promises();
+    }
+    world.settles_in_time();
+}
+
+/// Plays the steps and gives what they lead to: equal steps must give equal results.
+pub fn outcome(steps: &[Step]) -> (u64, u64) {
+    let mut world = World::new();
+    for &step in steps.iter().take(MOST_STEPS) {
+        world.play(step);
+    }
+    (world.engine.decision_hash(), world.engine.fingerprint())
+}
+
+fn config() -> Config {
+    Config {
+        levels: vec!["block".into(), "rack".into()],
+        reserve_after: Nanos::from_secs(20),
+        degraded_deadline: Nanos::from_secs(30),
+        ..Config::default()
+    }
+}
+
+fn term(key: &str, app: &str) -> PodTerm {
+    PodTerm {
+        topology_key: key.into(),
+        selector: LabelSelector::from_labels([("app", app)]),
+        namespaces: NamespaceScope::default(),
+    }
+}
+
+fn templates() -> Vec<Arc<Template>> {
+    let plain = |cards: u32, cpu: i64, app: &str| Template {
+        namespace: "default".into(),
+        labels: BTreeMap::from([("app".into(), app.into())]),
+        resources: BTreeMap::from([("cpu".into(), cpu)]),
+        cards: (cards > 0).then(|| CardRequest {
+            kind: GPU.into(),
+            count: cards,
+        }),
+        ..Template::default()
+    };
+    let mut apart = plain(1, 1, "apart");
+    apart
+        .relations
+        .anti_affinity
+        .push(term(NODE_LEVEL, "apart"));
+    let mut near = plain(1, 0, "near");
+    near.relations.affinity.push(term("rack", "near"));
+    let mut even = plain(0, 1, "even");
+    even.relations.spread.push(SpreadRule {
+        topology_key: "rack".into(),
+        max_skew: 1,
+        selector: LabelSelector::from_labels([("app", "even")]),
+        min_domains: 0,
+        required: true,
+        honor_node_affinity: true,
+        honor_taints: false,
+    });
+    let mut port = plain(0, 2, "port");
+    port.host_ports.push(HostPort {
+        port: 80,
+        protocol: gangline::request::Protocol::Tcp,
+        address: String::new(),
+    });
+    let mut short = plain(2, 1, "short");
+    short.max_runtime = Some(Nanos::from_secs(15));
+    let mut wide = plain(0, 1, "wide");
+    wide.relations.anti_affinity.push(PodTerm {
+        namespaces: NamespaceScope {
+            selector: Some(LabelSelector::from_labels([("team", "x")])),
+            ..NamespaceScope::default()
+        },
+        ..term("rack", "port")
+    });
+    let all = [
+        plain(1, 1, "one"),
+        plain(3, 2, "big"),
+        plain(0, 3, "none"),
+        apart,
+        near,
+        even,
+        port,
+        short,
+        wide,
+    ];
+    all.map(Arc::new).into()
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            engine: Scheduler::new(config()),
+            twin: None,
+            templates: templates(),
+            nodes: BTreeMap::new(),
+            namespaces: BTreeMap::new(),
+            gangs: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            births: 0,
+            now: Nanos::ZERO,
+            loud: false,
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        if self.loud {
+            match &event {
+                Event::Pod(pod) => println!(
+                    "pod {} {:?}/{} app {:?} node {:?} {:?} cards {:?} gated {} terminating {}",
+                    pod.name,
+                    pod.gang.as_ref().map(|gang| &gang.name),
+                    pod.role,
+                    pod.template.labels["app"],
+                    pod.node,
+                    pod.phase,
+                    pod.cards,
+                    pod.gated,
+                    pod.terminating
+                ),
+                other => println!("{other:?}"),
+            }
+        }
+        if let Some(twin) = &mut self.twin {
+            twin.apply(event.clone()).expect("a legal event");
+        }
+        self.engine.apply(event).expect("a legal event");
+    }
+
+    fn uid(&mut self, name: &str) -> Uid {
+        self.births += 1;
+        Uid::from_text(&format!("{name}/{}", self.births))
+    }
+
+    fn play(&mut self, [what, who, how, more]: Step) {
+        let node = format!("n{}", who % NODES);
+        let gang = format!("g{}", who % GANGS);
+        let pod = format!("p{}", who % PODS);
+        match what % 24 {
+            0 | 1 => self.node(node, how, more),
+            2 => {
+                if self.nodes.remove(&node).is_some() || more & 1 == 0 {
+                    self.tell(Event::NodeGone { name: node });
+                }
+            }
+            3 | 4 => self.gang(gang, how, more, false),
+            5 => self.gang(gang, how, more, true),
+            6 => {
+                if let Some(spec) = self.gangs.remove(&gang) {
+                    let (key, uid) = (spec.key, spec.uid);
+                    self.tell(Event::GangGone { key, uid });
+                }
+            }
+            7..=9 => self.new_pod(pod, how, more),
+            10 => {
+                if let Some(spec) = self.pods.remove(&pod) {
+                    self.tell(Event::PodGone { uid: spec.uid });
+                }
+            }
+            // Somebody else binds it, wherever.
+            11 => self.change(&pod, |spec| {
+                if spec.node.is_none() && spec.phase == PodPhase::Pending {
+                    spec.node = Some(format!("n{}", how % NODES));
+                    spec.cards = (more & 4 != 0).then_some(CardSet(u64::from(more >> 4)));
+                }
+            }),
+            12 => self.change(&pod, |spec| {
+                let phase = [PodPhase::Running, PodPhase::Succeeded, PodPhase::Failed];
+                let phase = phase[usize::from(how % 3)];
+                let ended = |phase| matches!(phase, PodPhase::Succeeded | PodPhase::Failed);
+                if !ended(spec.phase) && (spec.node.is_some() || phase == PodPhase::Failed) {
+                    spec.phase = phase;
+                }
+            }),
+            13 => self.change(&pod, |spec| spec.terminating = true),
+            14 => self.change(&pod, |spec| {
+                spec.gated = spec.node.is_none() && how & 1 == 0
+            }),
+            15 | 16 => self.confirm(who, how, more),
+            17 => {
+                if let Some((owner, _)) = self.holds().get(usize::from(who) % 4).cloned() {
+                    self.tell(Event::BindFailed {
+                        pod: owner,
+                        permanent: how & 1 == 0,
+                        message: "refused".into(),
+                    });
+                }
+            }
+            18 => {
+                let span = [1, 5, 20, 40, 100, 10_000][usize::from(how % 6)];
+                self.now = self.now.saturating_add(Nanos::from_secs(span));
+            }
+            19 => self.restart(),
+            20 => self.stale_news(who),
+            21 => {
+                let team = if how & 1 == 0 { "x" } else { "y" };
+                let labels = BTreeMap::from([("team".to_owned(), team.to_owned())]);
+                self.namespaces.insert("default".into(), labels.clone());
+                self.tell(Event::Namespace {
+                    name: "default".into(),
+                    labels,
+                });
+            }
+            _ => self.decide(),
+        }
+    }
+
+    // ---- objects -----------------------------------------------------------------------------
+
+    fn node(&mut self, name: String, how: u8, more: u8) {
+        let mut labels = BTreeMap::from([(NODE_LEVEL.to_owned(), name.clone())]);
+        if more & 1 == 0 {
+            labels.insert("rack".into(), format!("r{}", more >> 1 & 1));
+        }
+        if more & 4 == 0 {
+            labels.insert("block".into(), format!("b{}", more >> 3 & 1));
+        }
+        let mut taints = Vec::new();
+        if more & 0x30 == 0x30 {
+            taints.push(Taint {
+                key: "broken".into(),
+                value: String::new(),
+                effect: TaintEffect::NoSchedule,
+            });
+        }
+        let count = u32::from(how % 6);
+        let cards = NodeCards {
+            kind: GPU.into(),
+            count,
+            unhealthy: CardSet(u64::from(how >> 6)),
+            ..NodeCards::default()
+        };
+        let mut resources = BTreeMap::from([("cpu".to_owned(), i64::from(how >> 3 & 7))]);
+        if more & 0x40 != 0 {
+            resources.insert("pods".into(), 2);
+        }
+        let spec = NodeSpec {
+            name: name.clone(),
+            labels,
+            taints,
+            unschedulable: more & 0x80 != 0 && how & 1 == 0,
+            resources,
+            cards: if count > 0 { vec![cards] } else { vec![] },
+        };
+        self.nodes.insert(name, spec.clone());
+        self.tell(Event::Node(spec));
+    }
+
+    fn gang(&mut self, name: String, how: u8, more: u8, reborn: bool) {
+        let uid = match self.gangs.get(&name) {
+            Some(old) if !reborn => old.uid,
+            _ => self.uid(&name),
+        };
+        let role = |name: &str, min: u8, level: Option<&str>| Group {
+            name: name.into(),
+            topology: TopologyRule {
+                required: level.map(Into::into),
+                preferred: None,
+            },
+            kind: GroupKind::Role(Role {
+                count: 0,
+                min: u32::from(min),
+                template: None,
+            }),
+        };
+        let level = [None, None, Some("rack"), Some(NODE_LEVEL)][usize::from(how >> 3 & 3)];
+        let root = if how & 0x20 == 0 {
+            role("all", how % 5, level)
+        } else {
+            Group {
+                name: "root".into(),
+                topology: TopologyRule {
+                    required: (how & 0x40 != 0).then(|| "block".into()),
+                    preferred: None,
+                },
+                kind: GroupKind::Group {
+                    min: match how % 4 {
+                        0 => Minimum::Children(2),
+                        1 => Minimum::Children(1),
+                        least => Minimum::Members(u32::from(least)),
+                    },
+                    children: vec![role("a", 1 + how % 2, level), role("b", how % 3, None)],
+                },
+            }
+        };
+        let spec = GangSpec {
+            uid,
+            key: key(&name),
+            created: self.now,
+            priority: i32::from(more & 1),
+            queue: String::new(),
+            root,
+            schedule_timeout: (more & 2 != 0).then(|| Nanos::from_secs(50)),
+            on_timeout: [
+                TimeoutPolicy::Requeue,
+                TimeoutPolicy::Fail,
+                TimeoutPolicy::ReleasePartial,
+                TimeoutPolicy::Requeue,
+            ][usize::from(more >> 2 & 3)],
+            on_loss: [
+                LossMode::Once,
+                LossMode::Strict,
+                LossMode::WaitingOnly,
+                LossMode::Once,
+            ][usize::from(more >> 4 & 3)],
+            disruption: Disruption::Single,
+            scoring: None,
+            problem: None,
+        };
+        self.gangs.insert(name, spec.clone());
+        self.tell(Event::Gang(spec));
+    }
+
+    fn new_pod(&mut self, name: String, how: u8, more: u8) {
+        let uid = self.uid(&name);
+        let template = &self.templates[usize::from(more) % self.templates.len()];
+        let gang = how % (GANGS + 1);
+        let role = ["", "a", "b", "all"][usize::from(how >> 4 & 3)];
+        let spec = PodSpec {
+            uid,
+            namespace: "default".into(),
+            name: name.clone(),
+            gang: (gang < GANGS).then(|| key(&format!("g{gang}"))),
+            role: role.into(),
+            template: template.clone(),
+            node: None,
+            cards: None,
+            phase: PodPhase::Pending,
+            created: self.now,
+            started: None,
+            priority: i32::from(how >> 7),
+            gated: how & 0x40 != 0,
+            terminating: false,
+            foreign: false,
+            problem: None,
+        };
+        // A pod of that name may still be known: the engine must see that it is another.
+        self.pods.insert(name, spec.clone());
+        self.tell(Event::Pod(spec));
+    }
+
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut PodSpec)) {
+        let Some(spec) = self.pods.get_mut(name) else {
+            return;
+        };
+        change(spec);
+        let spec = spec.clone();
+        self.tell(Event::Pod(spec));
+    }
+
+    /// Open binds: pod and node.
+    fn holds(&self) -> Vec<(Uid, String)> {
+        let lines = self.engine.ledger();
+        let held = lines.iter().filter(|line| line.purpose == Purpose::Held);
+        held.map(|line| (line.owner, line.node.to_owned()))
+            .collect()
+    }
+
+    /// Some or all open binds are reported as done.
+    fn confirm(&mut self, who: u8, how: u8, more: u8) {
+        let all = how & 3 != 0;
+        for (index, (owner, node)) in self.holds().into_iter().enumerate() {
+            if !all && index != usize::from(who % 4) {
+                continue;
+            }
+            let name = self.pods.values().find(|pod| pod.uid == owner);
+            let name = name.expect("holds belong to pods").name.clone();
+            let started = self.now;
+            self.change(&name, |spec| {
+                spec.node = Some(node);
+                spec.phase = PodPhase::Running;
+                spec.started = (more & 1 == 0).then_some(started);
+            });
+        }
+    }
+
+    /// News that came too late or is no news changes nothing.
+    fn stale_news(&mut self, who: u8) {
+        let before = self.engine.fingerprint();
+        let unknown = Uid::from_text("nobody");
+        self.tell(Event::PodGone { uid: unknown });
+        self.tell(Event::GangGone {
+            key: key(&format!("g{}", who % GANGS)),
+            uid: unknown,
+        });
+        self.tell(Event::NodeGone {
+            name: "nowhere".into(),
+        });
+        for event in self.objects() {
+            self.tell(event);
+        }
+        let refused = NodeSpec {
+            resources: BTreeMap::from([("cpu".to_owned(), -1)]),
+            name: format!("n{}", who % NODES),
+            ..NodeSpec::default()
+        };
+        assert!(self.engine.apply(Event::Node(refused)).is_err());
+        assert_eq!(
+            self.engine.fingerprint(),
+            before,
+            "old news changed something"
+        );
+    }
+
+    /// All objects, in one of the orders in which a list could have them.
+    fn objects(&self) -> Vec<Event> {
+        let namespaces = self
+            .namespaces
+            .iter()
+            .map(|(name, labels)| Event::Namespace {
+                name: name.clone(),
+                labels: labels.clone(),
+            });
+        namespaces
+            .chain(self.nodes.values().cloned().map(Event::Node))
+            .chain(self.gangs.values().cloned().map(Event::Gang))
+            .chain(self.pods.values().cloned().map(Event::Pod))
+            .collect()
+    }
+
+    // ---- promises ----------------------------------------------------------------------------
+
+    fn decide(&mut self) {
+        let places = decide(&mut self.engine, self.now);
+        if self.loud {
+            println!("decided at {:?}: {places:?}", self.now);
+        }
+        if let Some(twin) = &mut self.twin {
+            assert_eq!(
+                decide(twin, self.now),
+                places,
+                "a restored engine decides otherwise"
+            );
+        }
+        self.places_are_sound(&places);
+        self.every_waiting_member_has_a_reason();
+        // An earlier clock changes nothing, and without news all comes to rest.
+        let mut later = self.engine.clone();
+        let earlier = self.now.saturating_sub(Nanos::from_secs(1000));
+        for _ in 0..=self.pods.len() + self.gangs.len() {
+            let mut turned_back = later.clone();
+            let places = decide(&mut later, self.now);
+            assert_eq!(
+                decide(&mut turned_back, earlier),
+                places,
+                "the clock was turned back"
+            );
+            if places.is_empty() {
+                return;
+            }
+        }
+        panic!("without news it goes on deciding");
+    }
+
+    /// New places are on nodes that exist, have room and are open.
+    fn places_are_sound(&self, places: &[(Uid, String)]) {
+        for (uid, name) in places {
+            let pod = self.pods.values().find(|pod| pod.uid == *uid);
+            let pod = pod.expect("places are for pods that exist");
+            let node = self
+                .nodes
+                .get(name)
+                .expect("places are on nodes that exist");
+            assert!(
+                pod.node.is_none() && !pod.terminating && !pod.gated,
+                "{}",
+                pod.name
+            );
+            assert!(
+                !node.unschedulable && node.taints.is_empty(),
+                "{} on {name}",
+                pod.name
+            );
+            let on_node: Vec<&PodSpec> = self
+                .engine
+                .ledger()
+                .iter()
+                .filter(|line| line.node == name)
+                .filter_map(|line| self.pods.values().find(|pod| pod.uid == line.owner))
+                .collect();
+            let of =
+                |pod: &PodSpec, name: &str| pod.template.resources.get(name).copied().unwrap_or(0);
+            let used: i64 = on_node.iter().map(|pod| of(pod, "cpu")).sum();
+            assert!(
+                of(pod, "cpu") == 0 || used <= node.resources["cpu"],
+                "cpu of {name}"
+            );
+            let slots = node.resources.get("pods").copied().unwrap_or(110);
+            assert!(on_node.len() as i64 <= slots, "pod slots of {name}");
+            let ports = |pod: &&&PodSpec| !pod.template.host_ports.is_empty();
+            assert!(
+                !ports(&&pod) || on_node.iter().filter(ports).count() == 1,
+                "port of {name}"
+            );
+            let app = |pod: &PodSpec| pod.template.labels["app"].clone();
+            let apart = on_node.iter().filter(|pod| app(pod) == "apart").count();
+            assert!(app(pod) != "apart" || apart == 1, "anti-affinity on {name}");
+        }
+    }
+
+    fn every_waiting_member_has_a_reason(&self) {
+        for gang in self.engine.gangs() {
+            let view = self.engine.gang(gang).expect("listed gangs exist");
+            let waits = |state| matches!(state, MemberState::Waiting | MemberState::Gated);
+            let waiting: BTreeSet<&str> = view
+                .members
+                .iter()
+                .filter(|member| waits(member.state))
+                .map(|member| member.name)
+                .collect();
+            if waiting.is_empty() {
+                continue;
+            }
+            let explanation = self
+                .engine
+                .why(gang)
+                .expect("listed gangs can be explained");
+            let explained = explanation.members.iter().map(|(name, _)| name.as_str());
+            let silent: Vec<_> = waiting.difference(&explained.collect()).copied().collect();
+            assert!(
+                silent.is_empty(),
+                "no reason for {silent:?} of {}",
+                view.name
+            );
+        }
+    }
+
+    fn keeps_its_promises(&mut self) {
+        self.engine.check().expect("the engine agrees with itself");
+        self.ledger_follows_from_the_objects();
+        self.nothing_runs_below_its_minimum();
+        if let Some(twin) = &self.twin {
+            twin.check()
+                .expect("the restored engine agrees with itself");
+            assert_eq!(
+                twin.fingerprint(),
+                self.engine.fingerprint(),
+                "a restored engine differs"
+            );
+        }
+    }
+
+    /// Who is in the ledger: every pod that is bound and not over, and open holds.
+    fn ledger_follows_from_the_objects(&self) {
+        let ended = |pod: &PodSpec| matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed);
+        let mut expected: BTreeMap<Uid, &str> = BTreeMap::new();
+        for pod in self.pods.values().filter(|pod| !ended(pod)) {
+            if let Some(node) = &pod.node {
+                expected.insert(pod.uid, node);
+            }
+        }
+        let ledger = self.engine.ledger();
+        let mut bound: BTreeMap<Uid, &str> = BTreeMap::new();
+        let mut cards: BTreeMap<&str, CardSet> = BTreeMap::new();
+        for line in &ledger {
+            let twice = cards.entry(line.node).or_default();
+            assert!(
+                twice.intersection(line.cards).is_empty(),
+                "cards of {} twice",
+                line.node
+            );
+            *twice = twice.union(line.cards);
+            if line.purpose == Purpose::Bound {
+                bound.insert(line.owner, line.node);
+                continue;
+            }
+            let pod = self.pods.values().find(|pod| pod.uid == line.owner);
+            let pod = pod.expect("holds belong to pods that exist");
+            assert!(
+                pod.node.is_none() && !pod.terminating && !ended(pod),
+                "{}",
+                pod.name
+            );
+            assert!(
+                self.nodes.contains_key(line.node),
+                "a hold on a node that is gone"
+            );
+            assert!(
+                line.deadline_in.is_some(),
+                "{} may be held for ever",
+                pod.name
+            );
+        }
+        assert_eq!(bound, expected, "the ledger against the bound pods");
+    }
+
+    /// Of each group none run, or enough, unless a deadline runs or its owner allows less.
+    fn nothing_runs_below_its_minimum(&self) {
+        for id in self.engine.gangs() {
+            let gang = self.engine.gang(id).expect("listed gangs exist");
+            let Some(spec) = self.gangs.get(gang.name).filter(|_| !gang.single) else {
+                continue;
+            };
+            let roles: &[&str] = match &spec.root.kind {
+                GroupKind::Role(_) => &["", "all"],
+                GroupKind::Group { .. } => &["a", "b"],
+            };
+            // Pods that name no role of the group count nowhere.
+            let members = || {
+                gang.members
+                    .iter()
+                    .filter(|member| roles.contains(&member.role))
+            };
+            let states = || members().map(|member| member.state);
+            let runs = states()
+                .filter(|state| *state == MemberState::Bound)
+                .count();
+            let ended = states()
+                .filter(|state| *state == MemberState::Succeeded)
+                .count();
+            let in_flight = states().any(|state| state == MemberState::Planned);
+            if runs == 0 || in_flight || runs + ended >= gang.min as usize {
+                continue;
+            }
+            let lenient = spec.on_loss != LossMode::Strict && gang.phase == Phase::Running;
+            assert!(
+                gang.phase == Phase::Degraded || lenient,
+                "{} of {} members of {} run, phase {:?}",
+                runs,
+                gang.min,
+                gang.name,
+                gang.phase
+            );
+        }
+    }
+
+    /// The engine is stopped, and another goes on from its snapshot. And: what only the objects say
+    /// is the same in whatever order they are told.
+    fn restart(&mut self) {
+        let snapshot = self.engine.snapshot();
+        let restored = Scheduler::restore(snapshot.clone()).expect("our own snapshots are legal");
+        restored
+            .check()
+            .expect("the restored engine agrees with itself");
+        assert_eq!(
+            restored.snapshot(),
+            snapshot,
+            "a snapshot of the restored differs"
+        );
+        assert_eq!(
+            restored.fingerprint(),
+            self.engine.fingerprint(),
+            "restored"
+        );
+        self.twin = Some(restored);
+        let mut orders = Vec::new();
+        for order in 0..3 {
+            let mut events = self.objects();
+            match order {
+                0 => {}
+                1 => events.reverse(),
+                _ => events.sort_by_key(|event| {
+                    let text = format!("{event:?}");
+                    Uid::from_text(&text)
+                }),
+            }
+            let mut engine = Scheduler::new(config());
+            for event in events {
+                engine.apply(event).expect("a legal event");
+            }
+            engine
+                .check()
+                .expect("the rebuilt engine agrees with itself");
+            orders.push(engine);
+        }
+        let mut results = Vec::new();
+        for engine in &mut orders {
+            let before = summary(engine);
+            let places = decide(engine, self.now);
+            results.push((before, places, summary(engine), engine.decision_hash()));
+        }
+        assert_eq!(results[0], results[1], "objects told backwards");
+        assert_eq!(results[0], results[2], "objects told in another order");
+        // Without holds, what is used live follows from the objects alone.
+        if self.holds().is_empty() {
+            let uses = |engine: &Scheduler| -> Vec<(String, Vec<(String, i64)>, u32)> {
+                let nodes = engine.nodes();
+                let of = |node: &gangline::engine::NodeView<'_>| {
+                    let free = node
+                        .resources
+                        .iter()
+                        .filter(|(_, free, all)| *free != 0 || *all != 0);
+                    let held = node.cards.iter().flat_map(|cards| &cards.held);
+                    (
+                        node.name.to_owned(),
+                        free.map(|(name, free, _)| ((*name).to_owned(), *free))
+                            .collect(),
+                        held.map(|(cards, _)| cards.len()).sum(),
+                    )
+                };
+                nodes.iter().map(of).collect()
+            };
+            let mut rebuilt = Scheduler::new(config());
+            for event in self.objects() {
+                rebuilt.apply(event).expect("a legal event");
+            }
+            assert_eq!(uses(&self.engine), uses(&rebuilt), "live against rebuilt");
+        }
+    }
+
+    /// When nobody answers any more, holds and half groups are gone after their deadlines.
+    fn settles_in_time(mut self) {
+        for _ in 0..4 {
+            decide(&mut self.engine, self.now);
+            self.now = self.now.saturating_add(Nanos::from_secs(100));
+        }
+        let at = self.now;
+        decide(&mut self.engine, at);
+        for id in self.engine.gangs() {
+            let gang = self.engine.gang(id).expect("listed gangs exist");
+            let bound = gang.members.iter().any(|m| m.state == MemberState::Bound);
+            let held = gang.members.iter().any(|m| m.state == MemberState::Planned);
+            assert!(
+                !(gang.phase == Phase::Degraded && bound && !held),
+                "{} stays degraded",
+                gang.name
+            );
+        }
+        self.keeps_its_promises_alone();
+    }
+
+    fn keeps_its_promises_alone(&mut self) {
+        self.twin = None;
+        self.keeps_its_promises();
+    }
+}
+
+fn key(name: &str) -> GangKey {
+    GangKey {
+        namespace: "default".into(),
+        name: name.into(),
+        source: "test".into(),
+    }
+}
+
+/// What can be seen of an engine: phases, verdicts, the ledger. Clocks are left out: those that did
+/// not run yet may or may not be set.
+fn summary(engine: &Scheduler) -> (Vec<String>, Vec<String>) {
+    let gangs = engine.gangs().into_iter().filter_map(|id| {
+        let gang = engine.gang(id)?;
+        let members = gang
+            .members
+            .iter()
+            .map(|m| format!("{} {:?}", m.name, m.state));
+        let members: Vec<String> = members.collect();
+        Some(format!(
+            "{} {:?} {:?} {members:?}",
+            gang.name, gang.phase, gang.verdict
+        ))
+    });
+    let ledger = engine.ledger();
+    let lines = ledger.iter().map(|line| {
+        format!(
+            "{:?} {} {} {:?}",
+            line.owner, line.node, line.cards, line.purpose
+        )
+    });
+    (gangs.collect(), lines.collect())
+}
+
+/// Decides; gives who was placed where.
+fn decide(engine: &mut Scheduler, now: Nanos) -> Vec<(Uid, String)> {
+    let decisions = engine.decide(now).to_vec();
+    let placed = decisions
+        .iter()
+        .filter(|decision| decision.verdict == Verdict::Placed);
+    placed
+        .flat_map(|decision| engine.placements(decision))
+        .map(|place| (place.pod, engine.node_name(place.node).to_owned()))
+        .collect()
+}
