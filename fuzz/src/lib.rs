@@ -8,12 +8,20 @@
 //! in `Cargo.toml`, and at least one seed. A crash: give the file from `artifacts/NAME` a speaking
 //! name, put it into `seeds/NAME`, then mend the code.
 
+mod engine;
 mod selectors;
+mod snapshot;
 
+pub use engine::engine;
 pub use selectors::selectors;
+pub use snapshot::snapshot;
 
 /// A function that takes bytes from outside and panics when a promise is broken.
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: &[(&str, Target)] = &[("selectors", selectors)];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("engine", engine),
+    ("selectors", selectors),
+    ("snapshot", snapshot),
+];

@@ -736,7 +736,7 @@ impl Scheduler {
         // A group that takes any number of members looks complete while only its finished ones are
         // known; those that come later show that it is not over.
         let over = entry.life.phase() == life::Phase::Ended(life::End::Completed);
-        let before = if over && (census.has_waiting || census.has_bound) {
+        let before = if over && entry.has_unfinished() {
             life::Life::default()
         } else {
             entry.life
@@ -744,7 +744,10 @@ impl Scheduler {
         let (life, commands) = life::step(before, &rules, census, event);
         if let Some(entry) = self.gangs.get_mut(gang.0) {
             entry.life = life;
-            if life.expires_in().is_some() && !core::mem::replace(&mut entry.clocked, true) {
+            if life.expires_in().is_none() {
+                // The next clock starts when it starts, not when this one was last looked at.
+                entry.clock_fed = None;
+            } else if !core::mem::replace(&mut entry.clocked, true) {
                 self.clocks.push(gang);
             }
         }

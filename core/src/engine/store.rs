@@ -175,6 +175,12 @@ impl Gang {
         self.tally.iter().map(of).fold(0, u32::saturating_add)
     }
 
+    /// Whether some member has not ended, those that are gated included.
+    pub(crate) fn has_unfinished(&self) -> bool {
+        let unfinished = |tally: &Tally| tally.waiting + tally.gated + tally.held + tally.bound;
+        self.sum(unfinished) > 0
+    }
+
     /// The facts that the life-cycle machine wants.
     pub(crate) fn census(&self) -> Census {
         if self.key.is_some() && self.spec.is_none() {

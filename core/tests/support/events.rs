@@ -5,25 +5,22 @@
 //! is broken. `properties.rs` feeds it random steps, the fuzz target `engine` feeds it a fuzzer's.
 #![allow(dead_code, reason = "each user has its own part")]
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use gangline::{
-    bits::CardSet,
-    cluster::{NodeCards, NodeSpec},
-    engine::{Config, Event, MemberState, Purpose, Scheduler, Verdict},
-    gang::{
-        Disruption, GangKey, GangSpec, Group, GroupKind, LossMode, Minimum, PodPhase, PodSpec,
-        Role, TimeoutPolicy, TopologyRule, life::Phase,
-    },
-    request::{
-        CardRequest, HostPort, LabelSelector, NODE_LEVEL, NamespaceScope, PodTerm, SpreadRule,
-        Taint, TaintEffect, Template,
-    },
-    units::{Nanos, Uid},
+use gangline::bits::CardSet;
+use gangline::cluster::{NodeCards, NodeSpec};
+use gangline::engine::{Config, Event, MemberState, Purpose, Scheduler, Snapshot, Verdict};
+use gangline::gang::life::Phase;
+use gangline::gang::{
+    Disruption, GangKey, GangSpec, Group, GroupKind, LossMode, Minimum, PodPhase, PodSpec, Role,
+    TimeoutPolicy, TopologyRule,
 };
+use gangline::request::{
+    CardRequest, HostPort, LabelSelector, NODE_LEVEL, NamespaceScope, PodTerm, SpreadRule, Taint,
+    TaintEffect, Template,
+};
+use gangline::units::{Nanos, Uid};
 
 /// What happens, and three bytes that say to whom and how.
 pub type Step = [u8; 4];
@@ -61,6 +58,15 @@ pub fn run(steps: &[Step]) {
 /// Plays the steps and prints what happens: to understand a failure.
 pub fn run_aloud(steps: &[Step]) {
     play(steps, true);
+}
+
+/// The snapshot that steps lead to.
+pub fn snapshot_after(steps: &[Step]) -> Snapshot {
+    let mut world = World::new();
+    for &step in steps.iter().take(MOST_STEPS) {
+        world.play(step);
+    }
+    world.engine.snapshot()
 }
 
 fn play(steps: &[Step], loud: bool) {
