@@ -230,6 +230,7 @@ pub fn gang(name: &str, members: u32, topology: TopologyRule) -> (GangSpec, Vec<
         schedule_timeout: None,
         on_timeout: TimeoutPolicy::default(),
         on_loss: LossMode::default(),
+        started: false,
         disruption: Disruption::default(),
         scoring: None,
         problem: None,

@@ -4,16 +4,19 @@
 
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-use std::hint::black_box;
-use std::sync::Arc;
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    hint::black_box,
+    sync::Arc,
+};
 
-use gangline::engine::{Config, Event, Scheduler, Verdict};
-use gangline::gang::{GangSpec, Group, GroupKind, Minimum, PodSpec};
-use gangline::request::Template;
-use gangline::units::Nanos;
-
+use gangline::{
+    engine::{Config, Event, Scheduler, Verdict},
+    gang::{GangSpec, Group, GroupKind, Minimum, PodSpec},
+    request::Template,
+    units::Nanos,
+};
 use support::*;
 
 thread_local! {
@@ -59,7 +62,10 @@ fn cluster(nodes: u32) -> Scheduler {
         ..Config::default()
     });
     for ordinal in 0..nodes {
-        let labels = [format!("rack=r{}", ordinal / 4), format!("block=b{}", ordinal / 16)];
+        let labels = [
+            format!("rack=r{}", ordinal / 4),
+            format!("block=b{}", ordinal / 16),
+        ];
         let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
         let spec = node(&format!("n{ordinal}"), 8, &labels);
         apply(&mut engine, [Event::Node(spec)]);
@@ -78,12 +84,19 @@ fn objects(spec: &GangSpec, members: &[(&str, u32, Arc<Template>)]) -> Vec<Event
             })
         })
     });
-    [Event::Gang(spec.clone())].into_iter().chain(pods).collect()
+    [Event::Gang(spec.clone())]
+        .into_iter()
+        .chain(pods)
+        .collect()
 }
 
 /// Decides for the same gang again and again, taking it away in between, and gives how often the
 /// last decision asked for memory.
-fn warm_decision(expected: Verdict, spec: &GangSpec, members: &[(&str, u32, Arc<Template>)]) -> u64 {
+fn warm_decision(
+    expected: Verdict,
+    spec: &GangSpec,
+    members: &[(&str, u32, Arc<Template>)],
+) -> u64 {
     let mut engine = cluster(64);
     let mut last = u64::MAX;
     for round in 0..5 {
@@ -132,16 +145,27 @@ fn a_warm_decision_for_a_gang_of_several_roles_allocates_nothing() {
     let driver = Arc::new(template(0, 4000));
     let spec = gang_of(
         "g",
-        tree(vec![role("driver", 1, 1), role("small", 12, 8), role("large", 20, 16)]),
+        tree(vec![
+            role("driver", 1, 1),
+            role("small", 12, 8),
+            role("large", 20, 16),
+        ]),
     );
-    let members = [("driver", 1, driver), ("small", 12, one), ("large", 20, four)];
+    let members = [
+        ("driver", 1, driver),
+        ("small", 12, one),
+        ("large", 20, four),
+    ];
     assert_eq!(warm_decision(Verdict::Placed, &spec, &members), 0);
 }
 
 #[test]
 fn a_warm_decision_within_a_required_level_allocates_nothing() {
     let eight = Arc::new(template(8, 1000));
-    let spec = gang_of("g", required(preferred(role("all", 0, 12), "rack"), "block"));
+    let spec = gang_of(
+        "g",
+        required(preferred(role("all", 0, 12), "rack"), "block"),
+    );
     assert_eq!(warm_decision(Verdict::Placed, &spec, &[("", 12, eight)]), 0);
 }
 
@@ -149,7 +173,10 @@ fn a_warm_decision_within_a_required_level_allocates_nothing() {
 fn a_warm_refusal_allocates_nothing() {
     let eight = Arc::new(template(8, 1000));
     let spec = gang_of("g", required(role("all", 0, 5), "rack"));
-    assert_eq!(warm_decision(Verdict::Infeasible, &spec, &[("", 5, eight)]), 0);
+    assert_eq!(
+        warm_decision(Verdict::Infeasible, &spec, &[("", 5, eight)]),
+        0
+    );
 }
 
 #[test]

@@ -153,7 +153,9 @@ mod tests {
     fn a_status_that_says_it_ran_is_believed_and_a_broken_one_costs_nothing() {
         let started = |status: &str| {
             let status = format!("status: {status}\n---\n");
-            world(&group("minMember: 3").replace("---\n", &status)).gang("g").started
+            world(&group("minMember: 3").replace("---\n", &status))
+                .gang("g")
+                .started
         };
         assert!(started("{phase: Running}"));
         assert!(started(
