@@ -110,6 +110,7 @@ pub(crate) struct Search {
     /// By batch, then class.
     rates: Vec<Vec<RateMemo>>,
     greedy: greedy::Scratch,
+    bound: bound::Scratch,
     exhaust: exhaust::Scratch,
     relate: relate::Scratch,
     /// Steps taken by the latest search.
