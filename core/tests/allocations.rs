@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use gangline::engine::{Config, Event, Scheduler, Verdict};
 use gangline::gang::{GangSpec, Group, GroupKind, Minimum, PodSpec};
-use gangline::request::Template;
+use gangline::request::{LabelSelector, NODE_LEVEL, PodTerm, SpreadRule, Template};
 use gangline::units::Nanos;
 
 use support::*;
@@ -59,7 +59,10 @@ fn cluster(nodes: u32) -> Scheduler {
         ..Config::default()
     });
     for ordinal in 0..nodes {
-        let labels = [format!("rack=r{}", ordinal / 4), format!("block=b{}", ordinal / 16)];
+        let labels = [
+            format!("rack=r{}", ordinal / 4),
+            format!("block=b{}", ordinal / 16),
+        ];
         let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
         let spec = node(&format!("n{ordinal}"), 8, &labels);
         apply(&mut engine, [Event::Node(spec)]);
@@ -78,15 +81,22 @@ fn objects(spec: &GangSpec, members: &[(&str, u32, Arc<Template>)]) -> Vec<Event
             })
         })
     });
-    [Event::Gang(spec.clone())].into_iter().chain(pods).collect()
+    [Event::Gang(spec.clone())]
+        .into_iter()
+        .chain(pods)
+        .collect()
 }
 
 /// Decides for the same gang again and again, taking it away in between, and gives how often the
 /// last decision asked for memory.
-fn warm_decision(expected: Verdict, spec: &GangSpec, members: &[(&str, u32, Arc<Template>)]) -> u64 {
+fn warm_decision(
+    expected: Verdict,
+    spec: &GangSpec,
+    members: &[(&str, u32, Arc<Template>)],
+) -> u64 {
     let mut engine = cluster(64);
     let mut last = u64::MAX;
-    for round in 0..5 {
+    for round in 0..10 {
         apply(&mut engine, objects(spec, members));
         last = allocations(|| {
             let decisions = engine.decide(Nanos::from_secs(round));
@@ -132,16 +142,27 @@ fn a_warm_decision_for_a_gang_of_several_roles_allocates_nothing() {
     let driver = Arc::new(template(0, 4000));
     let spec = gang_of(
         "g",
-        tree(vec![role("driver", 1, 1), role("small", 12, 8), role("large", 20, 16)]),
+        tree(vec![
+            role("driver", 1, 1),
+            role("small", 12, 8),
+            role("large", 20, 16),
+        ]),
     );
-    let members = [("driver", 1, driver), ("small", 12, one), ("large", 20, four)];
+    let members = [
+        ("driver", 1, driver),
+        ("small", 12, one),
+        ("large", 20, four),
+    ];
     assert_eq!(warm_decision(Verdict::Placed, &spec, &members), 0);
 }
 
 #[test]
 fn a_warm_decision_within_a_required_level_allocates_nothing() {
     let eight = Arc::new(template(8, 1000));
-    let spec = gang_of("g", required(preferred(role("all", 0, 12), "rack"), "block"));
+    let spec = gang_of(
+        "g",
+        required(preferred(role("all", 0, 12), "rack"), "block"),
+    );
     assert_eq!(warm_decision(Verdict::Placed, &spec, &[("", 12, eight)]), 0);
 }
 
@@ -149,14 +170,55 @@ fn a_warm_decision_within_a_required_level_allocates_nothing() {
 fn a_warm_refusal_allocates_nothing() {
     let eight = Arc::new(template(8, 1000));
     let spec = gang_of("g", required(role("all", 0, 5), "rack"));
-    assert_eq!(warm_decision(Verdict::Infeasible, &spec, &[("", 5, eight)]), 0);
+    assert_eq!(
+        warm_decision(Verdict::Infeasible, &spec, &[("", 5, eight)]),
+        0
+    );
 }
 
 #[test]
-fn a_warm_refusal_of_unlike_members_by_trying_everything_allocates_nothing() {
-    let (five, three) = (Arc::new(template(5, 30_000)), Arc::new(template(3, 40_000)));
-    let roles = vec![role("five", 5, 5), role("three", 5, 5)];
+fn a_warm_refusal_of_all_together_by_their_sum_allocates_nothing() {
+    let (five, three) = (Arc::new(template(5, 1000)), Arc::new(template(3, 1000)));
+    let roles = vec![role("five", 4, 4), role("three", 5, 5)];
     let spec = gang_of("g", required(tree(roles), "rack"));
-    let members = [("five", 5, five), ("three", 5, three)];
+    let members = [("five", 4, five), ("three", 5, three)];
     assert_eq!(warm_decision(Verdict::Infeasible, &spec, &members), 0);
+}
+
+#[test]
+fn a_warm_refusal_by_trying_everything_allocates_nothing() {
+    // A node takes one of either kind, which no sum over nodes shows.
+    let (five, three) = (Arc::new(template(5, 30_000)), Arc::new(template(3, 40_000)));
+    let roles = vec![role("five", 2, 2), role("three", 3, 3)];
+    let spec = gang_of("g", required(tree(roles), "rack"));
+    let members = [("five", 2, five), ("three", 3, three)];
+    assert_eq!(warm_decision(Verdict::Infeasible, &spec, &members), 0);
+}
+
+#[test]
+fn a_warm_decision_with_rules_about_other_pods_allocates_nothing() {
+    let selector = LabelSelector::from_labels([("app", "a")]);
+    let mut apart = template(1, 1000);
+    apart.labels.insert("app".into(), "a".into());
+    let term = |level: &str| PodTerm {
+        topology_key: level.into(),
+        selector: selector.clone(),
+        ..PodTerm::default()
+    };
+    apart.relations.anti_affinity.push(term(NODE_LEVEL));
+    apart.relations.affinity.push(term("block"));
+    apart.relations.spread.push(SpreadRule {
+        topology_key: "rack".into(),
+        max_skew: 2,
+        selector: selector.clone(),
+        min_domains: 0,
+        required: true,
+        honor_node_affinity: true,
+        honor_taints: true,
+    });
+    let apart = Arc::new(apart);
+    let fits = warm_decision(Verdict::Placed, &gang("g", 8), &[("", 8, apart.clone())]);
+    // One a node, and there are 64 nodes.
+    let refused = warm_decision(Verdict::Infeasible, &gang("g", 65), &[("", 65, apart)]);
+    assert_eq!((fits, refused), (0, 0));
 }
