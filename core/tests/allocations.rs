@@ -4,16 +4,19 @@
 
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-use std::hint::black_box;
-use std::sync::Arc;
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    hint::black_box,
+    sync::Arc,
+};
 
-use gangline::engine::{Config, Event, Scheduler, Verdict};
-use gangline::gang::{GangSpec, Group, GroupKind, Minimum, PodSpec};
-use gangline::request::{LabelSelector, NODE_LEVEL, PodTerm, SpreadRule, Template};
-use gangline::units::Nanos;
-
+use gangline::{
+    engine::{Config, Event, Scheduler, Verdict},
+    gang::{GangSpec, Group, GroupKind, Minimum, PodSpec},
+    request::{LabelSelector, NODE_LEVEL, PodTerm, SpreadRule, Template},
+    units::Nanos,
+};
 use support::*;
 
 thread_local! {

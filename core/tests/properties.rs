@@ -5,10 +5,8 @@
 #[path = "support/events.rs"]
 mod events;
 
-use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
-
 use events::{Step, outcome, run, run_aloud};
+use proptest::{prelude::*, test_runner::RngSeed};
 
 fn setting<T: std::str::FromStr>(name: &str, default: T) -> T {
     let text = std::env::var(name).ok();

@@ -1,7 +1,9 @@
 //! Snapshots as JSON, whatever they say: refused, or restored to an engine that agrees with itself.
 
-use gangline::engine::{Scheduler, Snapshot};
-use gangline::units::Nanos;
+use gangline::{
+    engine::{Scheduler, Snapshot},
+    units::Nanos,
+};
 
 /// What can be restored can decide, and its own snapshot restores to the same again.
 pub fn snapshot(data: &[u8]) {
@@ -17,11 +19,15 @@ pub fn snapshot(data: &[u8]) {
     let Ok(mut engine) = Scheduler::restore(Snapshot { config, ..snapshot }) else {
         return;
     };
-    engine.check().expect("a restored engine agrees with itself");
+    engine
+        .check()
+        .expect("a restored engine agrees with itself");
     let now = engine.now();
     engine.decide(now);
     engine.decide(now.saturating_add(Nanos::from_secs(1000)));
-    engine.check().expect("a restored engine agrees with itself");
+    engine
+        .check()
+        .expect("a restored engine agrees with itself");
     let written = engine.snapshot();
     let again = Scheduler::restore(written.clone()).expect("our own snapshots are legal");
     assert_eq!(again.snapshot(), written);

@@ -3,24 +3,27 @@
 //! Each world switches each family of constraints on or off, so that most worlds combine a few of
 //! them; amounts are small, so that "just fits" and "just does not" are common.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-use gangline::bits::CardSet;
-use gangline::cluster::{NodeCards, NodeSpec};
-use gangline::engine::{Config, Event, Scheduler};
-use gangline::gang::{
-    GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec, Role, ScoringRule, TopologyRule,
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
-use gangline::request::{
-    CardRequest, HostPort, LabelSelector, NODE_LEVEL, NamespaceScope, NodeRules, NodeSelectorTerm,
-    NodeTest, Operator, PodTerm, Protocol, Requirement, SpreadRule, Taint, TaintEffect, Template,
-    Toleration, TolerationOperator,
-};
-use gangline::units::{Nanos, Uid};
 
-use crate::support::random::Random;
-use crate::support::{GPU, gang_of, key, pod, role};
+use gangline::{
+    bits::CardSet,
+    cluster::{NodeCards, NodeSpec},
+    engine::{Config, Event, Scheduler},
+    gang::{
+        GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec, Role, ScoringRule, TopologyRule,
+    },
+    request::{
+        CardRequest, HostPort, LabelSelector, NODE_LEVEL, NamespaceScope, NodeRules,
+        NodeSelectorTerm, NodeTest, Operator, PodTerm, Protocol, Requirement, SpreadRule, Taint,
+        TaintEffect, Template, Toleration, TolerationOperator,
+    },
+    units::{Nanos, Uid},
+};
+
+use crate::support::{GPU, gang_of, key, pod, random::Random, role};
 
 /// Objects as the engine gets them; the exhaustive judge reads the same objects.
 #[derive(Clone, Debug, Default)]

@@ -5,22 +5,25 @@
 //! is broken. `properties.rs` feeds it random steps, the fuzz target `engine` feeds it a fuzzer's.
 #![allow(dead_code, reason = "each user has its own part")]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use gangline::bits::CardSet;
-use gangline::cluster::{NodeCards, NodeSpec};
-use gangline::engine::{Config, Event, MemberState, Purpose, Scheduler, Snapshot, Verdict};
-use gangline::gang::life::Phase;
-use gangline::gang::{
-    Disruption, GangKey, GangSpec, Group, GroupKind, LossMode, Minimum, PodPhase, PodSpec, Role,
-    TimeoutPolicy, TopologyRule,
+use gangline::{
+    bits::CardSet,
+    cluster::{NodeCards, NodeSpec},
+    engine::{Config, Event, MemberState, Purpose, Scheduler, Snapshot, Verdict},
+    gang::{
+        Disruption, GangKey, GangSpec, Group, GroupKind, LossMode, Minimum, PodPhase, PodSpec,
+        Role, TimeoutPolicy, TopologyRule, life::Phase,
+    },
+    request::{
+        CardRequest, HostPort, LabelSelector, NODE_LEVEL, NamespaceScope, PodTerm, SpreadRule,
+        Taint, TaintEffect, Template,
+    },
+    units::{Nanos, Uid},
 };
-use gangline::request::{
-    CardRequest, HostPort, LabelSelector, NODE_LEVEL, NamespaceScope, PodTerm, SpreadRule, Taint,
-    TaintEffect, Template,
-};
-use gangline::units::{Nanos, Uid};
 
 /// What happens, and three bytes that say to whom and how.
 pub type Step = [u8; 4];
