@@ -15,7 +15,6 @@ use crate::{
     cluster::{
         Cluster, NodeIx,
         domain::{KeyIx, NO_DOMAIN, NODE_KEY},
-        template::TemplateIx,
     },
     gang::Minimum,
     hash::WordHasher,
