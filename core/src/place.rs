@@ -96,6 +96,7 @@ pub(crate) struct Search {
     narrowed: Vec<Option<(KeyIx, u32)>>,
     rates: Tables,
     greedy: greedy::Scratch,
+    bound: bound::Scratch,
     exhaust: exhaust::Scratch,
     relate: relate::Scratch,
     /// Steps taken by the latest search.

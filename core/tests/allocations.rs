@@ -14,7 +14,7 @@ use std::{
 use gangline::{
     engine::{Config, Event, Scheduler, Verdict},
     gang::{GangSpec, Group, GroupKind, Minimum, PodSpec},
-    request::Template,
+    request::{LabelSelector, NODE_LEVEL, PodTerm, SpreadRule, Template},
     units::Nanos,
 };
 use support::*;
@@ -99,7 +99,7 @@ fn warm_decision(
 ) -> u64 {
     let mut engine = cluster(64);
     let mut last = u64::MAX;
-    for round in 0..5 {
+    for round in 0..10 {
         apply(&mut engine, objects(spec, members));
         last = allocations(|| {
             let decisions = engine.decide(Nanos::from_secs(round));
@@ -180,10 +180,48 @@ fn a_warm_refusal_allocates_nothing() {
 }
 
 #[test]
-fn a_warm_refusal_of_unlike_members_by_trying_everything_allocates_nothing() {
-    let (five, three) = (Arc::new(template(5, 30_000)), Arc::new(template(3, 40_000)));
-    let roles = vec![role("five", 5, 5), role("three", 5, 5)];
+fn a_warm_refusal_of_all_together_by_their_sum_allocates_nothing() {
+    let (five, three) = (Arc::new(template(5, 1000)), Arc::new(template(3, 1000)));
+    let roles = vec![role("five", 4, 4), role("three", 5, 5)];
     let spec = gang_of("g", required(tree(roles), "rack"));
-    let members = [("five", 5, five), ("three", 5, three)];
+    let members = [("five", 4, five), ("three", 5, three)];
     assert_eq!(warm_decision(Verdict::Infeasible, &spec, &members), 0);
+}
+
+#[test]
+fn a_warm_refusal_by_trying_everything_allocates_nothing() {
+    // A node takes one of either kind, which no sum over nodes shows.
+    let (five, three) = (Arc::new(template(5, 30_000)), Arc::new(template(3, 40_000)));
+    let roles = vec![role("five", 2, 2), role("three", 3, 3)];
+    let spec = gang_of("g", required(tree(roles), "rack"));
+    let members = [("five", 2, five), ("three", 3, three)];
+    assert_eq!(warm_decision(Verdict::Infeasible, &spec, &members), 0);
+}
+
+#[test]
+fn a_warm_decision_with_rules_about_other_pods_allocates_nothing() {
+    let selector = LabelSelector::from_labels([("app", "a")]);
+    let mut apart = template(1, 1000);
+    apart.labels.insert("app".into(), "a".into());
+    let term = |level: &str| PodTerm {
+        topology_key: level.into(),
+        selector: selector.clone(),
+        ..PodTerm::default()
+    };
+    apart.relations.anti_affinity.push(term(NODE_LEVEL));
+    apart.relations.affinity.push(term("block"));
+    apart.relations.spread.push(SpreadRule {
+        topology_key: "rack".into(),
+        max_skew: 2,
+        selector: selector.clone(),
+        min_domains: 0,
+        required: true,
+        honor_node_affinity: true,
+        honor_taints: true,
+    });
+    let apart = Arc::new(apart);
+    let fits = warm_decision(Verdict::Placed, &gang("g", 8), &[("", 8, apart.clone())]);
+    // One a node, and there are 64 nodes.
+    let refused = warm_decision(Verdict::Infeasible, &gang("g", 65), &[("", 65, apart)]);
+    assert_eq!((fits, refused), (0, 0));
 }

@@ -4,6 +4,8 @@
 //! start. A world that fails is made as small as it can be and written to `target/`.
 #![allow(unreachable_pub, reason = "modules that several tests share")]
 
+#![allow(unreachable_pub, reason = "nothing reaches into a test")]
+
 mod oracle {
     pub mod describe;
     pub mod naive;
@@ -14,7 +16,12 @@ mod support;
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use gangline::{Verdict, bits::CardSet, units::Nanos};
+use gangline::{
+    Verdict,
+    bits::CardSet,
+    request::Template,
+    units::{Nanos, Uid},
+};
 use oracle::{
     naive::{Answer, Placements, Question},
     shrink::smallest,
@@ -25,7 +32,7 @@ use oracle::{
 struct Said {
     gang: String,
     verdict: Verdict,
-    places: Vec<(gangline::units::Uid, String, CardSet)>,
+    places: Vec<(Uid, String, CardSet)>,
 }
 
 /// Asks the engine about every gang of a world.
@@ -99,8 +106,9 @@ fn judge(world: &World, said: &[Said], shares: &mut Shares) -> Result<(), String
                     .map_err(|rule| format!("{name}: placed, but {rule}"))?;
                 return Err(format!("{name}: placed although the judge finds no plan"));
             }
-            (Some(Verdict::Placed), _) | (None, Answer::Infeasible | Answer::Satisfied) => {}
-            (Some(Verdict::Infeasible | Verdict::Waiting), Answer::Infeasible) => {}
+            (Some(Verdict::Placed), _)
+            | (None, Answer::Infeasible | Answer::Satisfied)
+            | (Some(Verdict::Infeasible | Verdict::Waiting), Answer::Infeasible) => {}
             _ => {
                 return Err(format!(
                     "{name}: engine says {verdict:?}, the judge {answer:?}"
@@ -139,7 +147,7 @@ fn judge(world: &World, said: &[Said], shares: &mut Shares) -> Result<(), String
 fn plan_of(
     world: &World,
     question: &Question<'_>,
-    places: &[(gangline::units::Uid, String, CardSet)],
+    places: &[(Uid, String, CardSet)],
 ) -> Result<Vec<Option<usize>>, String> {
     let mut plan = vec![None; question.waiting.len()];
     for (uid, node, cards) in places {
@@ -215,4 +223,89 @@ fn the_search_says_what_trying_everything_says() {
     let share = f64::from(shares.feasible) / judged;
     // Worlds that are all easy or all hopeless would show nothing.
     assert!((0.25..=0.75).contains(&share) || worlds < 100, "{shares:?}");
+}
+
+/// The comparison can fail: an engine that lies is found out, and its world made small.
+#[test]
+fn wrong_answers_are_found_out() {
+    let mut denied = 0;
+    let mut conjured = 0;
+    let mut misplaced = 0;
+    for seed in 0..400 {
+        let world = world(seed);
+        let truth = ask(&world).expect("a sound world");
+        let wrong = |said: &[Said]| judge(&world, said, &mut Shares::default()).is_err();
+        for index in 0..truth.len() {
+            let mut said = ask(&world).expect("a sound world");
+            match said[index].verdict {
+                Verdict::Placed => {
+                    // "Infeasible" of something feasible, unless it runs already.
+                    let name = said[index].gang.clone();
+                    let nothing = Placements::new();
+                    let first = index == 0
+                        && Question::new(&world, &name, &nothing).answer() != Answer::Satisfied;
+                    said[index].verdict = Verdict::Infeasible;
+                    said[index].places.clear();
+                    if first {
+                        assert!(wrong(&said), "seed {seed}: a denial went unnoticed");
+                        denied += 1;
+                    }
+                    // One member's cards given to another as well.
+                    let mut said = ask(&world).expect("a sound world");
+                    let with_cards = |place: &&(_, String, CardSet)| !place.2.is_empty();
+                    if let Some(place) = said[index].places.iter().find(with_cards).cloned() {
+                        said[index].places.push(place);
+                        assert!(
+                            wrong(&said),
+                            "seed {seed}: a card given twice went unnoticed"
+                        );
+                        misplaced += 1;
+                    }
+                }
+                Verdict::Infeasible => {
+                    said[index].verdict = Verdict::Placed;
+                    assert!(
+                        wrong(&said),
+                        "seed {seed}: a plan of nothing went unnoticed"
+                    );
+                    conjured += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(
+        denied > 20 && conjured > 20 && misplaced > 20,
+        "{denied} {conjured} {misplaced}"
+    );
+}
+
+#[test]
+fn a_failing_world_shrinks_to_its_core() {
+    let denies_pairs = |world: &World| {
+        // As if the engine called every gang of two or more waiting members infeasible.
+        let nothing = Placements::new();
+        world.gangs.iter().any(|gang| {
+            let question = Question::new(world, &gang.key.name, &nothing);
+            question.waiting.len() > 1 && matches!(question.answer(), Answer::Feasible(_))
+        })
+    };
+    let seed = (0..10_000).find(|&seed| denies_pairs(&world(seed)) && world(seed).nodes.len() > 2);
+    let smallest = smallest(&world(seed.expect("one such world")), denies_pairs);
+    assert_eq!(
+        (
+            smallest.nodes.len(),
+            smallest.gangs.len(),
+            smallest.pods.len()
+        ),
+        (1, 1, 2)
+    );
+    let bare = |pod: &gangline::gang::PodSpec| {
+        *pod.template
+            == Template {
+                namespace: "default".into(),
+                ..Template::default()
+            }
+    };
+    assert!(smallest.pods.iter().all(bare), "{smallest}");
 }

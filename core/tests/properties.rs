@@ -1,6 +1,7 @@
 //! Promises of the engine under random sequences of outside events; see `support/events.rs`.
 //!
-//! A sequence that fails is shrunk to its shortest part; put it into `fails_no_more` once mended.
+//! A sequence that fails is shrunk to its shortest part; put it into `fuzz/seeds/engine`
+//! once mended.
 #![allow(unreachable_pub, reason = "modules that several tests share")]
 
 #[path = "support/events.rs"]

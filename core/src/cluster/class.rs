@@ -94,6 +94,15 @@ impl Classes {
         };
         let class = &mut self.classes[ix.0 as usize];
         class.count += 1;
+        // A full heap is mostly copies of nodes that came and went. Without them it is in proportion
+        // to the nodes, however often a search tries and undoes; sorted, it is still a heap.
+        if class.ranks.len() == class.ranks.capacity() {
+            class.ranks.sort_unstable();
+            class.ranks.dedup();
+            if class.ranks.len() > class.ranks.capacity() / 2 {
+                class.ranks.reserve(class.ranks.len());
+            }
+        }
         let is_news = class.ranks.first().is_none_or(|&first| rank < first);
         heap::push(&mut class.ranks, rank);
         if is_news {

@@ -12,6 +12,15 @@ use crate::cluster::{
     domain::{KeyIx, NO_DOMAIN, NODE_KEY},
 };
 
+/// Memory that is kept between searches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scratch {
+    /// By domain: has a member that bars others.
+    seen: Vec<bool>,
+    /// Nodes that some member could use.
+    usable: Vec<NodeIx>,
+}
+
 /// Whether counting alone proves that the minima cannot be met.
 pub(super) fn refutes(search: &mut Search, cluster: &mut Cluster, request: &Request<'_>) -> bool {
     if more_than_exist(request) {
@@ -108,7 +117,8 @@ pub(crate) fn capacity(
             .iter()
             .any(|term| counts_itself(term) && cluster.term(*term).identity.key == NODE_KEY);
     let mut total = 0_u32;
-    let mut seen: Vec<bool> = Vec::new();
+    let mut seen = core::mem::take(&mut search.bound.seen);
+    seen.clear();
     for index in 0..search.scope(cluster, request, wanted.leaf).len() {
         let node = search.scope(cluster, request, wanted.leaf).get(index);
         if !search.in_scope(cluster, request, wanted.leaf, node) {
@@ -131,13 +141,15 @@ pub(crate) fn capacity(
         }
         total = total.saturating_add(fits);
     }
+    search.bound.seen = seen;
     total
 }
 
 /// For each resource and each size that some member has: members of at least that size, and the
 /// places of that size. Also the plain sums. Only sound when every member must be placed.
 fn fits_by_sums(search: &mut Search, cluster: &mut Cluster, request: &Request<'_>) -> bool {
-    let mut usable: Vec<NodeIx> = Vec::new();
+    let mut usable = core::mem::take(&mut search.bound.usable);
+    usable.clear();
     for index in 0..cluster.ordered().len() {
         let node = cluster.ordered()[index];
         let any = (0..request.batches.len() as u32).any(|batch| {
@@ -152,6 +164,12 @@ fn fits_by_sums(search: &mut Search, cluster: &mut Cluster, request: &Request<'_
             usable.push(node);
         }
     }
+    let fits = sums_fit(cluster, request, &usable);
+    search.bound.usable = usable;
+    fits
+}
+
+fn sums_fit(cluster: &Cluster, request: &Request<'_>, usable: &[NodeIx]) -> bool {
     let asked = |batch: usize, resource: u16| {
         let amounts = &cluster.template(request.batches[batch].template).amounts;
         amounts

@@ -15,7 +15,6 @@ use crate::{
     cluster::{
         Cluster, NodeIx,
         domain::{KeyIx, NO_DOMAIN, NODE_KEY},
-        template::TemplateIx,
     },
     gang::Minimum,
     hash::WordHasher,
@@ -415,10 +414,12 @@ fn list_steps(steps: &mut Vec<Step>, cluster: &Cluster, request: &Request<'_>, i
                     steps.push(Step::Members(batch as u32));
                 }
             }
-            let weight = |template: TemplateIx| core::cmp::Reverse(size(cluster, template));
-            steps[start..].sort_by_key(|step| match step {
-                Step::Members(batch) => weight(request.batches[*batch as usize].template),
-                _ => core::cmp::Reverse((0, 0, 0)),
+            steps[start..].sort_unstable_by_key(|step| match step {
+                Step::Members(batch) => {
+                    let size = size(cluster, request.batches[*batch as usize].template);
+                    (core::cmp::Reverse(size), *batch)
+                }
+                _ => (core::cmp::Reverse((0, 0, 0)), 0),
             });
         }
         TreeKind::Inner(_) => {

@@ -152,8 +152,9 @@ impl Search {
                 self.greedy.domains.push((capacity, free, node.0));
             }
         }
-        // Pushed in node order, and this sort keeps it among equals.
-        self.greedy.domains[start..].sort_by_key(|&(capacity, free, _)| (capacity, free));
+        self.greedy.domains[start..].sort_unstable_by_key(|&(capacity, free, node)| {
+            (capacity, free, cluster.node(NodeIx(node)).rank)
+        });
     }
 
     /// Capacity and free cards of a domain for a sub-tree, or `None` if some batch that must go
@@ -449,11 +450,10 @@ impl Search {
                 .filter(|batch| below.contains(&batch.leaf));
             batches.map(|batch| size(cluster, batch.template)).max()
         };
-        self.greedy.children[start..].sort_by_key(|&child| {
-            Reverse((
-                request.tree.nodes[child as usize].required.is_some(),
-                weight(child),
-            ))
+        // Ties in tree order.
+        self.greedy.children[start..].sort_unstable_by_key(|&child| {
+            let required = request.tree.nodes[child as usize].required.is_some();
+            (Reverse((required, weight(child))), child)
         });
         start
     }
@@ -476,8 +476,10 @@ impl Search {
                 self.greedy.children.push(ix as u32);
             }
         }
-        self.greedy.children[start..]
-            .sort_by_key(|&batch| Reverse(size(cluster, request.batches[batch as usize].template)));
+        self.greedy.children[start..].sort_unstable_by_key(|&batch| {
+            let size = size(cluster, request.batches[batch as usize].template);
+            (Reverse(size), batch)
+        });
         let end = self.greedy.children.len();
         for index in start..end {
             let batch = self.greedy.children[index];

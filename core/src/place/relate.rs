@@ -26,8 +26,8 @@ pub(crate) struct Scratch {
     eligible: Vec<bool>,
     /// Which spread rule `eligible` is for.
     eligible_for: Option<(TemplateIx, CompiledSpread)>,
-    /// By placed member: added by the order under trial.
-    added: Vec<bool>,
+    /// By placed member: in which round the order under trial added it; 0: not yet.
+    added: Vec<u32>,
 }
 
 impl Scratch {
@@ -228,14 +228,14 @@ pub(crate) fn plan_holds(
     }
     let mut added = core::mem::take(&mut scratch.added);
     added.clear();
-    added.resize(placed.len(), false);
+    added.resize(placed.len(), 0);
     for member in placed {
         cluster.count_in(member.node, template(member), false);
     }
     let mut tries = FIRSTS_TRIED;
-    let holds = add_in_some_order(cluster, batches, placed, &mut added, &mut tries);
+    let holds = add_in_some_order(cluster, batches, placed, &mut added, 1, &mut tries);
     for (member, &added) in placed.iter().zip(&added) {
-        if !added {
+        if added == 0 {
             cluster.count_in(member.node, template(member), true);
         }
     }
@@ -252,17 +252,17 @@ fn add_in_some_order(
     cluster: &mut Cluster,
     batches: &[Batch],
     placed: &[Placed],
-    added: &mut [bool],
+    added: &mut [u32],
+    round: u32,
     tries: &mut u32,
 ) -> bool {
-    let before: Vec<usize> = (0..placed.len()).filter(|&ix| added[ix]).collect();
     let template = |ix: usize| batches[placed[ix].batch as usize].template;
     loop {
         let mut grew = false;
         for ix in 0..placed.len() {
             let compiled = cluster.template(template(ix));
-            if !added[ix] && affinity_holds(cluster, compiled, placed[ix].node) {
-                added[ix] = true;
+            if added[ix] == 0 && affinity_holds(cluster, compiled, placed[ix].node) {
+                added[ix] = round;
                 grew = true;
                 cluster.count_in(placed[ix].node, template(ix), true);
             }
@@ -271,23 +271,23 @@ fn add_in_some_order(
             break;
         }
     }
-    if added.iter().all(|&added| added) {
+    if added.iter().all(|&added| added > 0) {
         return true;
     }
     // Back to where firsts may still be chosen.
     for ix in 0..placed.len() {
-        if added[ix] && !before.contains(&ix) {
-            added[ix] = false;
+        if added[ix] == round {
+            added[ix] = 0;
             cluster.count_in(placed[ix].node, template(ix), false);
         }
     }
     for ix in 0..placed.len() {
         let compiled = cluster.template(template(ix));
-        if added[ix] || compiled.affinity.is_empty() || !may_be_first(cluster, compiled) {
+        if added[ix] > 0 || compiled.affinity.is_empty() || !may_be_first(cluster, compiled) {
             continue;
         }
         let repeats = (0..ix).any(|other| {
-            !added[other]
+            added[other] == 0
                 && template(other) == template(ix)
                 && placed[other].node == placed[ix].node
         });
@@ -295,12 +295,12 @@ fn add_in_some_order(
             continue;
         }
         *tries -= 1;
-        added[ix] = true;
+        added[ix] = round;
         cluster.count_in(placed[ix].node, template(ix), true);
-        if add_in_some_order(cluster, batches, placed, added, tries) {
+        if add_in_some_order(cluster, batches, placed, added, round + 1, tries) {
             return true;
         }
-        added[ix] = false;
+        added[ix] = 0;
         cluster.count_in(placed[ix].node, template(ix), false);
     }
     false

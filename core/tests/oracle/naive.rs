@@ -158,7 +158,7 @@ impl<'w> Question<'w> {
             present,
         };
         for &(pod, node) in &question.present {
-            take(&mut question.free[node], &pod.template, false);
+            take(&mut question.free[node], &pod.template);
         }
         for node in &mut question.free {
             // Cards that are out of order are used up first by those who should not be there.
@@ -224,7 +224,7 @@ impl<'w> Question<'w> {
         let mut room = self.free[node].clone();
         for (other, &on) in plan.iter().enumerate() {
             if on == Some(node) {
-                take(&mut room, &self.waiting[other].template, true);
+                take(&mut room, &self.waiting[other].template);
             }
         }
         fits(&room, &pod.template).map_err(|short| format!("{}: {short}", place()))?;
@@ -500,7 +500,7 @@ fn room(node: &NodeSpec) -> Room {
     room
 }
 
-fn take(room: &mut Room, template: &Template, _planned: bool) {
+fn take(room: &mut Room, template: &Template) {
     if let Some(cards) = &template.cards {
         *room.cards.entry(cards.kind.clone()).or_default() -= i64::from(cards.count);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gangline::{
     bits::CardSet,
     gang::{GangSpec, Group, GroupKind, PodPhase, TopologyRule},
-    request::Template,
+    request::{LabelSelector, NamespaceScope, Template},
 };
 
 use super::world::World;
@@ -81,7 +81,7 @@ fn smaller(world: &World) -> Vec<World> {
             .chain(world.nodes[index].resources.keys())
         {
             with(&|world| drop(world.nodes[index].labels.remove(key)));
-            with(&|world| drop(world.nodes[index].resources.remove(key)));
+            with(&|world| world.nodes[index].resources.retain(|name, _| name != key));
         }
     }
     let mut templates: Vec<Arc<Template>> = Vec::new();
@@ -145,23 +145,27 @@ fn simpler(template: &Template) -> Vec<Template> {
     let relations = &template.relations;
     for index in 0..relations.affinity.len() {
         with(&|template| drop(template.relations.affinity.remove(index)));
-        with(&|template| template.relations.affinity[index].selector = Default::default());
-        with(&|template| template.relations.affinity[index].namespaces = Default::default());
+        with(&|template| template.relations.affinity[index].selector = LabelSelector::default());
+        with(&|template| template.relations.affinity[index].namespaces = NamespaceScope::default());
     }
     for index in 0..relations.anti_affinity.len() {
         with(&|template| drop(template.relations.anti_affinity.remove(index)));
-        with(&|template| template.relations.anti_affinity[index].selector = Default::default());
-        with(&|template| template.relations.anti_affinity[index].namespaces = Default::default());
+        with(&|template| {
+            template.relations.anti_affinity[index].selector = LabelSelector::default()
+        });
+        with(&|template| {
+            template.relations.anti_affinity[index].namespaces = NamespaceScope::default()
+        });
     }
     for index in 0..relations.spread.len() {
         with(&|template| drop(template.relations.spread.remove(index)));
         with(&|template| template.relations.spread[index].min_domains = 0);
-        with(&|template| template.relations.spread[index].selector = Default::default());
+        with(&|template| template.relations.spread[index].selector = LabelSelector::default());
     }
     with(&|template| template.relations.preferred.clear());
     for key in template.labels.keys().chain(template.resources.keys()) {
         with(&|template| drop(template.labels.remove(key)));
-        with(&|template| drop(template.resources.remove(key)));
+        with(&|template| template.resources.retain(|name, _| name != key));
     }
     all
 }

@@ -20,7 +20,7 @@ use gangline::{
         NodeSelectorTerm, NodeTest, Operator, PodTerm, Protocol, Requirement, SpreadRule, Taint,
         TaintEffect, Template, Toleration, TolerationOperator,
     },
-    units::{Nanos, Uid},
+    units::Nanos,
 };
 
 use crate::support::{GPU, gang_of, key, pod, random::Random, role};
@@ -595,9 +595,4 @@ fn rule(random: &mut Random, families: &Families, mut group: Group) -> Group {
         };
     }
     group
-}
-
-/// The identity of a pod of this name; see [`pod`].
-pub fn uid(name: &str) -> Uid {
-    Uid::from_text(&format!("pod/{name}"))
 }

@@ -3,7 +3,7 @@
 //! An event is a [`Step`] of four bytes: what happens, and to whom. [`run`] plays steps against an
 //! engine and against a plain model of the objects outside, and panics when a promise of the engine
 //! is broken. `properties.rs` feeds it random steps, the fuzz target `engine` feeds it a fuzzer's.
-#![allow(dead_code, reason = "each user has its own part")]
+#![allow(dead_code, unreachable_pub, reason = "each user has its own part")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -253,7 +253,7 @@ impl World {
             }),
             13 => self.change(&pod, |spec| spec.terminating = true),
             14 => self.change(&pod, |spec| {
-                spec.gated = spec.node.is_none() && how & 1 == 0
+                spec.gated = spec.node.is_none() && how & 1 == 0;
             }),
             15 | 16 => self.confirm(who, how, more),
             17 => {
@@ -753,7 +753,7 @@ impl World {
         assert_eq!(results[0], results[2], "objects told in another order");
         // Without holds, what is used live follows from the objects alone.
         if self.holds().is_empty() {
-            let uses = |engine: &Scheduler| -> Vec<(String, Vec<(String, i64)>, u32)> {
+            let uses = |engine: &Scheduler| -> Vec<NodeUse> {
                 let nodes = engine.nodes();
                 let of = |node: &gangline::engine::NodeView<'_>| {
                     let free = node
@@ -812,6 +812,9 @@ fn key(name: &str) -> GangKey {
         source: "test".into(),
     }
 }
+
+/// A node, what is free of its resources, how many of its cards are used.
+type NodeUse = (String, Vec<(String, i64)>, u32);
 
 /// What can be seen of an engine: phases, verdicts, the ledger. Clocks are left out: those that did
 /// not run yet may or may not be set.
