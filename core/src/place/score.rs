@@ -9,10 +9,15 @@ use crate::{
     gang::ScoringRule,
 };
 
+/// More free cards on one node than this are all the same: worths must not overflow.
+const MOST_PIECES: i64 = 4096;
+
 /// What is free on a node, in thousandths of what it has; 0 where it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FreeShares {
     pub(crate) cards: i64,
+    /// Free cards by number, not as a share: 125 for each, so that eight make a full thousand.
+    pub(crate) pieces: i64,
     pub(crate) cpu: i64,
     pub(crate) memory: i64,
 }
@@ -23,16 +28,17 @@ pub(crate) trait Score {
 }
 
 /// Squares make the rule prefer full nodes: taking from a large free share costs more than taking
-/// the same from a small one. The product keeps processor time beside free cards dear, so that work
+/// the same from a small one. Cards count by number: of a node with two free cards and two nodes with
+/// one each, the latter are used up first, so that large pieces stay whole. The product keeps processor time beside free cards dear, so that work
 /// without cards stays off nodes that have some.
 struct Binpack;
 
 impl Score for Binpack {
     fn worth(&self, free: FreeShares) -> i64 {
-        8 * free.cards * free.cards
+        8 * free.pieces * free.pieces
             + free.cpu * free.cpu
             + free.memory * free.memory
-            + 4 * free.cards * (free.cpu + free.memory)
+            + 4 * free.pieces * (free.cpu + free.memory)
     }
 }
 
@@ -86,16 +92,17 @@ pub(crate) fn price(
         |resource: u16, taken: i64| share(free(resource).saturating_sub(taken), all(resource));
     let (cards_all, cards_free) = class.cards.totals();
     let asked_cards = template.cards.map_or(0, |ask| ask.count);
+    let cards_left = i64::from(cards_free) - i64::from(asked_cards);
+    let pieces = |free: i64| free.clamp(0, MOST_PIECES) * 125;
     let before = FreeShares {
         cards: share(i64::from(cards_free), i64::from(cards_all)),
+        pieces: pieces(cards_free.into()),
         cpu: scalar(CPU_IX, 0),
         memory: scalar(MEMORY_IX, 0),
     };
     let after = FreeShares {
-        cards: share(
-            i64::from(cards_free) - i64::from(asked_cards),
-            i64::from(cards_all),
-        ),
+        cards: share(cards_left, cards_all.into()),
+        pieces: pieces(cards_left),
         cpu: scalar(CPU_IX, asked(CPU_IX)),
         memory: scalar(MEMORY_IX, asked(MEMORY_IX)),
     };
