@@ -669,25 +669,36 @@ impl Scheduler {
         if !self.is_held(ix) {
             return;
         }
-        let (now, first) = (self.now, self.config.bind_backoff);
-        let Some(pod) = self.pods.get_mut(ix.0) else {
+        let Some(gang) = self.pods.get(ix.0).map(|pod| pod.gang) else {
             return;
         };
-        let gang = pod.gang;
-        let failures = pod
-            .failures
-            .get_or_insert_with(Box::<BindFailures>::default);
-        failures.attempts = failures.attempts.saturating_add(1);
-        failures.message = message;
-        // Doubles with each failure, up to 64 times the first pause.
-        let pause = first.0.saturating_mul(1 << (failures.attempts - 1).min(6));
-        failures.not_before = now.saturating_add(Nanos(pause));
+        self.note_failure(ix, Some(message));
         if permanent {
             self.count(ix, false);
             self.drop_charge(ix);
             self.count(ix, true);
             self.touch(gang);
         }
+    }
+
+    /// Notes a bind that failed, or without a message one that was not confirmed in time. The pause
+    /// doubles with each failure, up to 64 times the first one.
+    fn note_failure(&mut self, ix: PodIx, message: Option<String>) {
+        let (now, first) = (self.now, self.config.bind_backoff);
+        let Some(pod) = self.pods.get_mut(ix.0) else {
+            return;
+        };
+        let failures = pod
+            .failures
+            .get_or_insert_with(Box::<BindFailures>::default);
+        failures.attempts = failures.attempts.saturating_add(1);
+        if let Some(message) = message {
+            failures.message = message;
+        } else if failures.message.is_empty() {
+            failures.message = "not confirmed in time".into();
+        }
+        let pause = first.0.saturating_mul(1 << (failures.attempts - 1).min(6));
+        failures.not_before = now.saturating_add(Nanos(pause));
     }
 
     // ---- bookkeeping -------------------------------------------------------------------------
@@ -782,7 +793,9 @@ impl Scheduler {
         }
         for command in commands.iter() {
             match command {
-                Command::ReleaseHolds => self.release_holds(gang),
+                Command::ReleaseHolds => {
+                    self.release_holds(gang, matches!(event, life::Event::Elapsed(_)));
+                }
                 Command::Unwind => self.unwind(gang),
                 Command::Dequeue => self.leave_queue(gang),
                 Command::Enqueue => self.enter_queue(gang),
@@ -828,11 +841,16 @@ impl Scheduler {
         }
     }
 
-    fn release_holds(&mut self, gang: GangIx) {
+    /// Gives back the room of all members that are held. Those whose time ran out pause like those
+    /// whose bind failed, so that a bind that never comes does not take the room again at once.
+    fn release_holds(&mut self, gang: GangIx, is_late: bool) {
         self.each_member(gang, |engine, member, state| {
             if state == MemberState::Planned {
                 engine.count(member, false);
                 engine.drop_charge(member);
+                if is_late {
+                    engine.note_failure(member, None);
+                }
                 engine.count(member, true);
             }
         });

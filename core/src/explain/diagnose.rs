@@ -17,8 +17,11 @@ use crate::{
         template::TemplateIx,
     },
     engine::{Explanation, GangId, MemberState, Verdict, cycle::Members, store::PodIx},
-    gang::life::{End, Phase},
-    place::{Outcome, Request, bound, check_node},
+    gang::{
+        Minimum,
+        life::{End, Phase},
+    },
+    place::{Outcome, Request, bound, check_node, tree::TreeKind},
 };
 
 impl Explainer {
@@ -325,8 +328,8 @@ impl Explainer {
             == 1;
         let min = self.engine.gangs.get(id.0).map_or(0, |gang| {
             match gang.tree.nodes[leaf as usize].kind {
-                crate::place::tree::TreeKind::Leaf { min, .. } => min,
-                crate::place::tree::TreeKind::Inner(_) => 0,
+                TreeKind::Leaf { min, .. } => min,
+                TreeKind::Inner(_) => 0,
             }
         });
         let missing = min.saturating_sub(members.have[leaf as usize]);
@@ -355,6 +358,10 @@ impl Explainer {
             .copied()
             .filter(|&node| self.static_cause(template, node).is_none())
             .collect();
+        if usable.is_empty() {
+            // It is not room that is missing: the causes say why no node may be used.
+            return None;
+        }
         let cluster = &self.engine.cluster;
         let compiled = cluster.template(template);
         let mut tightest: Option<(u64, Shortfall)> = None;
@@ -630,8 +637,8 @@ impl Explainer {
         for (batch, node) in self.partial(id, members) {
             placed_on[batch as usize].push(node);
         }
-        // A reason for each batch by itself, and the first member that binds.
-        let mut own: Vec<Option<Reason>> = Vec::new();
+        // By batch: a node that takes one member by itself, or why none does.
+        let mut own: Vec<Result<NodeIx, Reason>> = Vec::new();
         for batch in 0..members.batches.len() {
             own.push(self.alone(id, members, batch));
         }
@@ -649,21 +656,25 @@ impl Explainer {
                 ));
             }
         }
-        let binds = rows
-            .iter()
-            .find(|(batch, ..)| own[*batch as usize].is_some())
-            .or_else(|| rows.iter().find(|(_, _, node)| node.is_none()))
-            .map(|(batch, name, _)| (*batch, name.clone()));
+        let left_out = rows.iter().find(|(_, _, node)| node.is_none());
         for (batch, name, node) in &rows {
-            let itself = own[*batch as usize].clone();
-            let reason = match (itself, node, &binds) {
-                (Some(reason), ..) => reason,
-                (None, Some(node), Some((other, sibling))) if sibling != name => {
-                    let because = own[*other as usize].clone();
+            let binds = self.binding_sibling(id, members, *batch, &own);
+            let binds = rows.iter().find(|(other, ..)| Some(*other) == binds);
+            let reason = match (&own[*batch as usize], binds.or(left_out)) {
+                (Err(reason), _) => reason.clone(),
+                (Ok(alone), Some((other, sibling, _)))
+                    if sibling != name && (node.is_some() || binds.is_some()) =>
+                {
+                    let because = own[*other as usize].as_ref().err();
+                    let because = because.unwrap_or(gang_reason).clone();
                     Reason::WaitsForSibling {
-                        fits: self.engine.cluster.node_name(*node).to_string(),
+                        fits: self
+                            .engine
+                            .cluster
+                            .node_name(node.unwrap_or(*alone))
+                            .to_string(),
                         sibling: sibling.clone(),
-                        because: Box::new(because.unwrap_or_else(|| gang_reason.clone())),
+                        because: Box::new(because),
                     }
                 }
                 _ => gang_reason.clone(),
@@ -679,16 +690,50 @@ impl Explainer {
         }
     }
 
-    /// Why one member of a batch has no node even by itself; `None` if it has.
-    fn alone(&mut self, id: GangId, members: &Members, batch: usize) -> Option<Reason> {
+    /// The batch that keeps another from starting: it has no node for even one member, and is in the
+    /// smallest sub-group that must start together with the other one.
+    fn binding_sibling(
+        &self,
+        id: GangId,
+        members: &Members,
+        batch: u32,
+        own: &[Result<NodeIx, Reason>],
+    ) -> Option<u32> {
+        let tree = &self.engine.gangs.get(id.0)?.tree;
+        for ix in tree.upward(members.batches[batch as usize].leaf) {
+            let inside = |other: &usize| tree.subtree(ix).contains(&members.batches[*other].leaf);
+            let binds = (0..own.len()).find(|other| own[*other].is_err() && inside(other));
+            if let Some(other) = binds {
+                return Some(other as u32);
+            }
+            // Above here nobody needs this sub-group, or enough runs without it.
+            let parent = tree.nodes[ix as usize].parent?;
+            let optional = match tree.nodes[parent as usize].kind {
+                TreeKind::Inner(Minimum::Children(least)) => {
+                    (least as usize) < tree.children(parent).count()
+                }
+                _ => false,
+            };
+            let have = |leaf: u32| members.have[leaf as usize];
+            if optional || tree.standing(parent, &have).met {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// A node that takes one member of a batch by itself, or why none does.
+    fn alone(&mut self, id: GangId, members: &Members, batch: usize) -> Result<NodeIx, Reason> {
         let nodes = self.engine.cluster.ordered().len();
         for index in 0..nodes {
             let node = self.engine.cluster.ordered()[index];
-            self.cause(id, members, batch, node)?;
+            if self.cause(id, members, batch, node).is_none() {
+                return Ok(node);
+            }
         }
         let causes = self.causes(id, members, batch);
         let shortfall = self.largest(members.batches[batch].template);
-        Some(Reason::DoesNotFit {
+        Err(Reason::DoesNotFit {
             members: 1,
             nodes: nodes as u32,
             shortfall,
@@ -708,6 +753,9 @@ impl Explainer {
             .copied()
             .filter(|&node| self.static_cause(template, node).is_none())
             .collect();
+        if usable.is_empty() {
+            return None;
+        }
         if let Some(ask) = compiled.cards {
             let free = |&node: &NodeIx| i64::from(cluster.node(node).cards.free(ask.kind));
             let most = usable.iter().map(free).max().unwrap_or(0);

@@ -22,6 +22,9 @@ pub(crate) struct FreeShares {
 /// A free card; a node with eight free counts as wholly free does for other resources.
 const CARD: i64 = 125;
 
+/// More free cards than this on one node count as this many, so that no worth overflows.
+const MOST_CARDS: i64 = 4096;
+
 /// The worth of a node state under a rule.
 pub(crate) trait Score {
     fn worth(&self, free: FreeShares) -> i64;
@@ -96,13 +99,14 @@ pub(crate) fn price(
         |resource: u16, taken: i64| share(free(resource).saturating_sub(taken), all(resource));
     let cards_free = class.cards.free_in_all();
     let asked_cards = template.cards.map_or(0, |ask| ask.count);
+    let cards = |free: i64| CARD * free.clamp(0, MOST_CARDS);
     let before = FreeShares {
-        cards: CARD * i64::from(cards_free),
+        cards: cards(cards_free.into()),
         cpu: scalar(CPU_IX, 0),
         memory: scalar(MEMORY_IX, 0),
     };
     let after = FreeShares {
-        cards: CARD * (i64::from(cards_free) - i64::from(asked_cards)).max(0),
+        cards: cards(i64::from(cards_free) - i64::from(asked_cards)),
         cpu: scalar(CPU_IX, asked(CPU_IX)),
         memory: scalar(MEMORY_IX, asked(MEMORY_IX)),
     };
