@@ -114,10 +114,15 @@ impl Classes {
     /// Notes that a class is new or that its first node may be an earlier one than before. Who
     /// follows the news has a bound on each class's first rank that is never too high.
     fn tell(&mut self, ix: ClassIx) {
-        // Bounded: whoever falls behind that far does better to look at every class anew.
-        if self.news.len() > 2 * self.active.len() + 1024 {
+        // Bounded: whoever falls behind that far does better to look at every class anew. Room for
+        // all of it is made at once, so that a busy search does not make more.
+        let most = 2 * self.active.len() + 1024;
+        if self.news.len() >= most {
             self.news_before += self.news.len() as u64;
             self.news.clear();
+        }
+        if self.news.len() == self.news.capacity() {
+            self.news.reserve(most);
         }
         self.news.push(ix);
     }
