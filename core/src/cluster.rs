@@ -2,7 +2,7 @@
 //!
 //! Data enters as [`NodeSpec`]s, compiled templates and charges (a member of this template takes
 //! these cards on this node). What is free is never patched by hand: it is allocatable minus the
-//! charges, and [`Cluster::undo_to`] takes charges back exactly. Which pod a charge belongs to is
+//! charges, and `Cluster::undo_to` takes charges back exactly. Which pod a charge belongs to is
 //! the engine's ledger; this module never decides where anything goes.
 
 use alloc::{
@@ -218,6 +218,28 @@ impl Cluster {
         self.free.resize(self.free.len() + self.resources.len(), 0);
         self.by_name.insert(name, node);
         node
+    }
+
+    /// Describes a node anew if what it offers and where it stands is as before: its marks and other
+    /// labels may differ, and its charges stay. False: it has to be described in full.
+    pub(crate) fn mark(&mut self, node: NodeIx, spec: &Arc<NodeSpec>) -> bool {
+        let slot = &mut self.nodes[node.0 as usize];
+        let partitions = &self.partitions[1..];
+        let stays = slot.spec.as_ref().is_some_and(|old| {
+            old.resources == spec.resources
+                && old.cards == spec.cards
+                && (old.labels == spec.labels
+                    || partitions.iter().all(|partition| {
+                        let key = self.symbols.text(partition.key);
+                        old.labels.get(key) == spec.labels.get(key)
+                    }))
+        });
+        if stays {
+            slot.spec = Some(spec.clone());
+            slot.shape = self.shapes.remark(slot.shape, spec);
+            self.reclass(node);
+        }
+        stays
     }
 
     /// Describes a node anew. Nothing may be charged to it at that moment.
@@ -711,16 +733,17 @@ impl Cluster {
             }
         }
         if let Some(ask) = compiled.cards {
-            for partition in &mut self.partitions[1..] {
-                partition.count(node, &slot.cards, false);
-            }
+            let before = slot.cards.free(ask.kind);
             if made {
                 slot.cards.take(ask, cards);
             } else {
                 slot.cards.give_back(ask, cards);
             }
-            for partition in &mut self.partitions[1..] {
-                partition.count(node, &slot.cards, true);
+            let after = slot.cards.free(ask.kind);
+            if before != after {
+                for partition in &mut self.partitions[1..] {
+                    partition.recount(node, ask.kind, before, after);
+                }
             }
         }
         if !(compiled.counted_by.is_empty() && compiled.anti_affinity.is_empty()) {

@@ -115,12 +115,10 @@ impl Inventory {
         }
     }
 
-    /// How many cards of any kind there are and are free.
-    pub(crate) fn totals(&self) -> (u32, u32) {
-        let states = self.signature();
-        states.fold((0, 0), |(all, free), (_, is_free, is_all)| {
-            (is_all.saturating_add(all), is_free.saturating_add(free))
-        })
+    /// How many cards of any kind are free.
+    pub(crate) fn free_in_all(&self) -> u32 {
+        self.signature()
+            .fold(0, |sum, (_, free, _)| sum.saturating_add(free))
     }
 
     /// Takes the cards of an ask. Cards that the node does not have are ignored.
@@ -183,7 +181,7 @@ mod tests {
         }
         assert_eq!((cards.free(0), cards.choose(ask)), (0, None));
         cards.give_back(ask, CardSet::EMPTY);
-        assert_eq!((cards.free(0), cards.totals()), (20, (80, 20)));
+        assert_eq!((cards.free(0), cards.free_in_all()), (20, 20));
     }
 
     #[test]

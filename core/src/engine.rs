@@ -13,10 +13,12 @@ use crate::{
     gang::{GangKey, ScoringRule},
     hash::Map,
     place::{Search, tree::Tree},
+    queue::Reservation,
     units::{Nanos, Uid},
 };
 
 mod apply;
+mod best;
 mod check;
 pub(crate) mod cycle;
 pub mod event;
@@ -115,17 +117,6 @@ pub struct Placement {
     pub node: NodeIx,
     /// Its cards there.
     pub cards: CardSet,
-}
-
-/// Room held back for a gang that has waited long enough.
-#[derive(Clone, Debug)]
-pub(crate) struct Reservation {
-    /// Who it is for.
-    pub(crate) holder: GangId,
-    /// By node index: reserved.
-    pub(crate) nodes: Vec<bool>,
-    /// When the holder will fit, if every running member that is in the way told how long it runs.
-    pub(crate) starts: Option<Nanos>,
 }
 
 /// The engine. See the module's head.

@@ -9,11 +9,11 @@
 //! |---|---|
 //! | [`units`], [`bits`] | integers with units; card and node sets in words |
 //! | [`request`] | what one member asks for |
-//! | [`device`] | the cards of a node: what fits, what is left |
+//! | `device` | the cards of a node: what fits, what is left |
 //! | [`gang`] | the group tree and the life-cycle machine |
 //! | [`cluster`] | node states, classes of equal state, domains, the ledger with undo |
-//! | [`queue`] | who is next, and what is held back for whom |
-//! | [`place`] | the search: feasibility, scoring |
+//! | `queue` | who is next, and what is held back for whom |
+//! | `place` | the search: feasibility, scoring |
 //! | [`explain`] | reasons and counterfactuals |
 //! | [`engine`] | the face: events in, decisions out |
 //!
@@ -41,7 +41,11 @@ pub mod gang;
 #[cfg(feature = "alloc")]
 mod hash;
 #[cfg(feature = "alloc")]
+mod heap;
+#[cfg(feature = "alloc")]
 pub(crate) mod place;
+#[cfg(feature = "alloc")]
+pub(crate) mod queue;
 #[cfg(feature = "alloc")]
 pub mod request;
 #[cfg(feature = "alloc")]

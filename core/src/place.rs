@@ -19,8 +19,6 @@ use crate::{
     bits::CardSet,
     cluster::{
         Cluster, NodeIx,
-        class::ClassIx,
-        class_capacity,
         domain::{KeyIx, NO_DOMAIN},
         shape::{StaticFit, static_fit},
         template::TemplateIx,
@@ -32,10 +30,12 @@ use crate::{
 pub(crate) mod bound;
 mod exhaust;
 mod greedy;
+mod rates;
 pub(crate) mod relate;
 pub(crate) mod score;
 pub(crate) mod tree;
 
+use rates::{Rate, Tables};
 use tree::Tree;
 
 /// Members that are alike in every respect: same leaf, same template.
@@ -83,19 +83,6 @@ pub(crate) struct Placed {
     pub(crate) cards: CardSet,
 }
 
-/// How many members of a template a node of a class can take, and the price of one.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rate {
-    capacity: u32,
-    price: i64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct RateMemo {
-    generation: u64,
-    rate: Rate,
-}
-
 /// The search with its scratch memory, which is kept between searches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Search {
@@ -107,8 +94,7 @@ pub(crate) struct Search {
     domain: Vec<u32>,
     /// By tree node: a domain that a preferred level narrows to for now.
     narrowed: Vec<Option<(KeyIx, u32)>>,
-    /// By batch, then class.
-    rates: Vec<Vec<RateMemo>>,
+    rates: Tables,
     greedy: greedy::Scratch,
     bound: bound::Scratch,
     exhaust: exhaust::Scratch,
@@ -136,10 +122,13 @@ impl Search {
                 .tree
                 .is_whole(0, &|leaf| request.have[leaf as usize])
         };
-        let outcome = if request.started || whole() || self.try_minimum(cluster, request, mark) {
+        let outcome = if request.started || whole() {
             Outcome::Found
         } else if bound::refutes(self, cluster, request) {
+            // Counting costs one look at each node, an attempt that fails many placements.
             Outcome::Infeasible
+        } else if self.try_minimum(cluster, request, mark) {
+            Outcome::Found
         } else {
             self.exhaust(cluster, request)
         };
@@ -156,6 +145,17 @@ impl Search {
     pub(crate) fn prepare_for_bounds(&mut self, request: &Request<'_>) {
         self.reset(request);
         self.relate.forget();
+    }
+
+    /// The node that one member by itself gets, if its rules say nothing about single nodes or other
+    /// pods: by classes alone. Node order must be settled.
+    pub(crate) fn cheapest(
+        &mut self,
+        cluster: &mut Cluster,
+        template: TemplateIx,
+        rule: ScoringRule,
+    ) -> Option<NodeIx> {
+        self.rates.of(template, rule).cheapest(cluster)
     }
 
     /// Counts as if a tree node's domain were this one.
@@ -190,12 +190,7 @@ impl Search {
         self.domain.extend_from_slice(request.pinned);
         self.narrowed.clear();
         self.narrowed.resize(request.tree.nodes.len(), None);
-        if self.rates.len() < request.batches.len() {
-            self.rates.resize(request.batches.len(), Vec::new());
-        }
-        for memo in &mut self.rates {
-            memo.fill(RateMemo::default());
-        }
+        self.rates.assign(request.batches, request.rule);
         self.steps = 0;
     }
 
@@ -246,53 +241,6 @@ impl Search {
         true
     }
 
-    /// Capacity and price of a class for a batch, by what is free and static rules; asked once.
-    fn rate(
-        &mut self,
-        cluster: &mut Cluster,
-        request: &Request<'_>,
-        batch: u32,
-        class: ClassIx,
-    ) -> Rate {
-        let memo = &mut self.rates[batch as usize];
-        if memo.len() < cluster.classes.limit() {
-            memo.resize(cluster.classes.limit(), RateMemo::default());
-        }
-        let generation = cluster.classes.get(class).generation;
-        let entry = memo[class.0 as usize];
-        if entry.generation == generation {
-            return entry.rate;
-        }
-        let rate = Self::rate_anew(cluster, request, batch, class);
-        self.rates[batch as usize][class.0 as usize] = RateMemo { generation, rate };
-        rate
-    }
-
-    fn rate_anew(cluster: &mut Cluster, request: &Request<'_>, batch: u32, class: ClassIx) -> Rate {
-        let template = request.batches[batch as usize].template;
-        let names_nodes = cluster.template(template).names_nodes;
-        // Templates that name nodes get their static answer node by node.
-        let fit = if names_nodes {
-            StaticFit::Fits { preference: 0 }
-        } else {
-            cluster.static_fit(template, class)
-        };
-        let StaticFit::Fits { preference } = fit else {
-            return Rate::default();
-        };
-        let compiled = cluster.template(template);
-        let state = cluster.classes.get(class);
-        let capacity = class_capacity(compiled, state);
-        if capacity == 0 {
-            return Rate::default();
-        }
-        let price = score::price(request.rule, compiled, state, cluster.allocatable_of(class));
-        Rate {
-            capacity,
-            price: price.saturating_sub(i64::from(preference) << 32),
-        }
-    }
-
     /// Capacity and price of one node for a batch; capacity 0 when it cannot take a member now.
     /// `strict`: required affinity must hold now (it may come to hold later).
     fn rate_node(
@@ -306,7 +254,7 @@ impl Search {
         let Some(class) = cluster.node(node).class else {
             return Rate::default();
         };
-        let mut rate = self.rate(cluster, request, batch, class);
+        let mut rate = self.rates.of_batch(batch).rate(cluster, class);
         if rate.capacity == 0 {
             return rate;
         }

@@ -2,6 +2,7 @@
 //!
 //! A sequence that fails is shrunk to its shortest part; put it into `fuzz/seeds/engine`
 //! once mended.
+#![allow(unreachable_pub, reason = "modules that several tests share")]
 
 #[path = "support/events.rs"]
 mod events;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use gangline::{
     engine::{Config, Event, Scheduler, Verdict},
-    gang::{Group, GroupKind, Minimum},
+    gang::{GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec},
 };
 use support::*;
 
@@ -155,4 +155,41 @@ fn more_cards_than_have_numbers_are_counted() {
         "{placed:?}"
     );
     assert!(placed[0] == 2 || placed[1] == 1);
+}
+
+#[test]
+fn a_group_that_ran_before_we_saw_it_is_refilled_and_not_released() {
+    let placed = |started| {
+        let mut engine = engine(&[]);
+        apply(&mut engine, [Event::Node(node("n1", 3, &[]))]);
+        let one = Arc::new(template(1, 1000));
+        let spec = GangSpec {
+            started,
+            ..gang("g", 4)
+        };
+        apply(&mut engine, [Event::Gang(spec)]);
+        for i in 0..2 {
+            let pod = PodSpec {
+                node: Some("n1".into()),
+                phase: PodPhase::Running,
+                ..member("g", &format!("g-{i}"), &one)
+            };
+            apply(&mut engine, [Event::Pod(pod)]);
+        }
+        for i in 2..4 {
+            apply(
+                &mut engine,
+                [Event::Pod(member("g", &format!("g-{i}"), &one))],
+            );
+        }
+        cycle(&mut engine, secs(0));
+        // Far beyond the deadline of a start that failed half-way.
+        let decisions = engine.decide(secs(1000)).to_vec();
+        let released = decisions
+            .iter()
+            .any(|decision| decision.verdict == Verdict::Release);
+        (placed_count(&engine, "g"), released)
+    };
+    assert_eq!(placed(true), (3, false));
+    assert_eq!(placed(false), (2, true));
 }

@@ -1,6 +1,6 @@
 //! A cluster dump (and manifests on top of it) to the events that tell the engine of it.
 //!
-//! Documents enter as [`load`](crate::load) finds them and are cut down to what decides something at
+//! Documents enter as [`load`] finds them and are cut down to what decides something at
 //! once. When all are there, groups meet their pods, topology levels are chosen, and everything
 //! leaves as one [`World`]: the engine's levels, events in a canonical order that does not depend on
 //! the order of the input, and every complaint on the way.

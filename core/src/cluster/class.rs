@@ -5,12 +5,12 @@
 //! node order) through a heap of ranks whose stale entries are dropped when they surface.
 
 use alloc::vec::Vec;
-use core::hash::Hasher;
+use core::{hash::Hasher, ops::Range};
 
 use hashbrown::HashTable;
 
 use super::shape::ShapeIx;
-use crate::{device::Inventory, hash::WordHasher};
+use crate::{device::Inventory, hash::WordHasher, heap};
 
 /// Index of a class; re-used after the class has lost its last node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,6 +39,17 @@ pub(crate) struct Classes {
     active: Vec<ClassIx>,
     unused: Vec<ClassIx>,
     generations: u64,
+    /// Classes that were made or whose first rank may have fallen, latest last.
+    news: Vec<ClassIx>,
+    /// News that were dropped.
+    news_before: u64,
+}
+
+impl Class {
+    /// A bound on the rank of its first node that is not too high; `None` without nodes.
+    pub(crate) fn lowest_rank(&self) -> Option<u32> {
+        self.ranks.first().copied().filter(|_| self.count > 0)
+    }
 }
 
 impl Classes {
@@ -92,8 +103,33 @@ impl Classes {
                 class.ranks.reserve(class.ranks.len());
             }
         }
-        push_heap(&mut class.ranks, rank);
+        let is_news = class.ranks.first().is_none_or(|&first| rank < first);
+        heap::push(&mut class.ranks, rank);
+        if is_news {
+            self.tell(ix);
+        }
         ix
+    }
+
+    /// Notes that a class is new or that its first node may be an earlier one than before. Who
+    /// follows the news has a bound on each class's first rank that is never too high.
+    fn tell(&mut self, ix: ClassIx) {
+        // Bounded: whoever falls behind that far does better to look at every class anew.
+        if self.news.len() > 2 * self.active.len() + 1024 {
+            self.news_before += self.news.len() as u64;
+            self.news.clear();
+        }
+        self.news.push(ix);
+    }
+
+    /// Positions of the news that are still there.
+    pub(crate) fn news(&self) -> Range<u64> {
+        self.news_before..self.news_before + self.news.len() as u64
+    }
+
+    /// The class that news at a position within [`Classes::news`] is about.
+    pub(crate) fn news_at(&self, position: u64) -> ClassIx {
+        self.news[(position - self.news_before) as usize]
     }
 
     fn make(&mut self, shape: ShapeIx, free: &[i64], cards: &Inventory) -> ClassIx {
@@ -160,13 +196,16 @@ impl Classes {
             if belongs(rank) {
                 return Some(rank);
             }
-            pop_heap(&mut class.ranks);
+            heap::pop(&mut class.ranks);
         }
         None
     }
 
     /// Forgets everything, keeping memory.
     pub(crate) fn clear(&mut self) {
+        for &ix in &self.active {
+            self.classes[ix.0 as usize].count = 0;
+        }
         self.by_state.clear();
         self.active.clear();
         self.unused.clear();
@@ -185,40 +224,4 @@ fn hash_state(shape: ShapeIx, free: &[i64], cards: &Inventory) -> u64 {
         hasher.write_u64(u64::from(kind) << 32 | u64::from(free) << 16 | u64::from(all));
     }
     hasher.finish()
-}
-
-fn push_heap(heap: &mut Vec<u32>, rank: u32) {
-    heap.push(rank);
-    let mut at = heap.len() - 1;
-    while at > 0 {
-        let parent = (at - 1) / 2;
-        if heap[parent] <= heap[at] {
-            break;
-        }
-        heap.swap(parent, at);
-        at = parent;
-    }
-}
-
-fn pop_heap(heap: &mut Vec<u32>) {
-    let Some(last) = heap.pop() else { return };
-    let Some(first) = heap.first_mut() else {
-        return;
-    };
-    *first = last;
-    let mut at = 0;
-    loop {
-        let (left, right) = (2 * at + 1, 2 * at + 2);
-        let mut least = at;
-        for child in [left, right] {
-            if child < heap.len() && heap[child] < heap[least] {
-                least = child;
-            }
-        }
-        if least == at {
-            return;
-        }
-        heap.swap(at, least);
-        at = least;
-    }
 }

@@ -85,12 +85,31 @@ impl Partition {
         self.domain_of[index] = domain;
     }
 
+    /// Notes that the free cards of one kind on a node changed.
+    pub(crate) fn recount(&mut self, node: NodeIx, kind: u16, before: u32, after: u32) {
+        let domain = self.domain_of(node);
+        let Some(domain) = self.domains.get_mut(domain as usize) else {
+            return;
+        };
+        domain.shift(kind, before, false);
+        domain.shift(kind, after, true);
+    }
+
     /// Adds or takes a node's free cards to or from its domain's capacity.
     pub(crate) fn count(&mut self, node: NodeIx, cards: &Inventory, add: bool) {
         let domain = self.domain_of(node);
         let Some(domain) = self.domains.get_mut(domain as usize) else {
             return;
         };
+        for (kind, free, _) in cards.signature() {
+            domain.shift(kind, free, add);
+        }
+    }
+}
+
+impl Domain {
+    /// Adds or takes a node with so many free cards of a kind.
+    fn shift(&mut self, kind: u16, free: u32, add: bool) {
         let change = |slot: &mut u32, by: u32| {
             *slot = if add {
                 slot.saturating_add(by)
@@ -98,21 +117,17 @@ impl Partition {
                 slot.saturating_sub(by)
             };
         };
-        for (kind, free, _) in cards.signature() {
-            let kind = usize::from(kind);
-            if domain.by_free_cards.len() <= kind {
-                domain.by_free_cards.resize(kind + 1, [0; MOST_CARDS + 1]);
-                domain.counted_free.resize(kind + 1, 0);
-            }
-            match domain.by_free_cards[kind].get_mut(free as usize) {
-                Some(slot) => change(slot, 1),
-                None => change(&mut domain.counted_free[kind], free),
-            }
+        let kind = usize::from(kind);
+        if self.by_free_cards.len() <= kind {
+            self.by_free_cards.resize(kind + 1, [0; MOST_CARDS + 1]);
+            self.counted_free.resize(kind + 1, 0);
+        }
+        match self.by_free_cards[kind].get_mut(free as usize) {
+            Some(slot) => change(slot, 1),
+            None => change(&mut self.counted_free[kind], free),
         }
     }
-}
 
-impl Domain {
     /// At most this many members with `count` cards each fit here: exact for cards alone, as long
     /// as no node has more than [`MOST_CARDS`].
     pub(crate) fn card_capacity(&self, kind: u16, count: u32) -> u32 {

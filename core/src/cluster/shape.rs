@@ -9,6 +9,8 @@ use alloc::{
     vec::Vec,
 };
 
+use smallvec::SmallVec;
+
 use super::{NodeSpec, template::Compiled};
 use crate::{
     explain::Cause,
@@ -68,6 +70,12 @@ impl Shapes {
             self.shapes.push(shape.clone());
             next
         })
+    }
+
+    /// The shape of a node with new marks and labels that offers what a shape says.
+    pub(crate) fn remark(&mut self, shape: ShapeIx, spec: &NodeSpec) -> ShapeIx {
+        let allocatable: SmallVec<[i64; 16]> = self.get(shape).allocatable.as_slice().into();
+        self.of(spec, &allocatable)
     }
 
     pub(crate) fn get(&self, shape: ShapeIx) -> &Shape {

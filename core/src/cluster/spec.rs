@@ -1,7 +1,7 @@
 //! What a node is, as an adapter states it.
 //!
 //! Data enters as [`NodeSpec`], the whole node at once: an update replaces what was said before and
-//! keeps what runs there. [`NodeSpec::check`] refuses what cannot be counted.
+//! keeps what runs there. The engine refuses what cannot be counted.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 

@@ -50,6 +50,11 @@ impl Compiled {
             || !self.counted_by.is_empty()
     }
 
+    /// Whether nodes of one class are all the same to it, wishes included.
+    pub(crate) fn is_judged_by_class(&self) -> bool {
+        !self.needs_node_check() && self.wishes.is_empty()
+    }
+
     /// Whether it has required rules about other pods.
     pub(crate) fn has_relations(&self) -> bool {
         !(self.affinity.is_empty() && self.anti_affinity.is_empty() && self.spread.is_empty())

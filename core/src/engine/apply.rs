@@ -75,6 +75,11 @@ impl Scheduler {
             return Ok(());
         }
         let spec = Arc::new(spec);
+        if self.cluster.mark(node, &spec) {
+            self.loosened += 1;
+            self.changed += 1;
+            return Ok(());
+        }
         self.without_charges(node, |cluster| cluster.describe(node, spec));
         Ok(())
     }
@@ -128,7 +133,7 @@ impl Scheduler {
                 self.remembered_cards.push((pod, keep));
             }
         }
-        self.settle_cards(node);
+        self.settle_cards(node, None);
         self.remembered_cards.clear();
     }
 
@@ -148,8 +153,8 @@ impl Scheduler {
 
     /// Decides which cards the pods of a node hold: those they say or were given, then, in order of
     /// uid, the lowest healthy free ones, then unhealthy ones. It depends on the set of pods alone,
-    /// not on the order in which they were seen.
-    fn settle_cards(&mut self, node: NodeIx) {
+    /// not on the order in which they were seen. `fresh` is on the ledger but not charged yet.
+    fn settle_cards(&mut self, node: NodeIx, fresh: Option<PodIx>) {
         let mut wanting: SmallVec<[(bool, Uid, PodIx); 16]> = SmallVec::new();
         for &ix in self.pods_on(node) {
             let Some(pod) = self.pods.get(ix.0) else {
@@ -208,13 +213,19 @@ impl Scheduler {
             given.push((ix, cards));
         }
         // Take all back first, so that no card is given twice on the way.
-        for &(ix, cards) in &given {
-            if let Some((template, charge)) = self.charge_of(ix).filter(|(_, c)| c.cards != cards) {
+        given.retain(|&mut (ix, cards)| {
+            let changes = self
+                .charge_of(ix)
+                .is_some_and(|(_, charge)| charge.cards != cards);
+            changes || fresh == Some(ix)
+        });
+        for &(ix, _) in &given {
+            if let Some((template, charge)) = self.charge_of(ix).filter(|_| fresh != Some(ix)) {
                 self.cluster.release(node, template, charge.cards);
             }
         }
         for &(ix, cards) in &given {
-            if let Some((template, charge)) = self.charge_of(ix).filter(|(_, c)| c.cards != cards) {
+            if let Some((template, charge)) = self.charge_of(ix) {
                 self.cluster.charge(node, template, cards);
                 if let Some(pod) = self.pods.get_mut(ix.0) {
                     pod.charge = Some(Charge { cards, ..charge });
@@ -490,6 +501,20 @@ impl Scheduler {
         }
     }
 
+    fn part(&mut self, gang: GangIx, pod: PodIx) {
+        let Some(entry) = self.gangs.get(gang.0) else {
+            return;
+        };
+        let at = entry.members.partition_point(|&other| {
+            self.compare_members(other, pod) == core::cmp::Ordering::Less
+        });
+        if let Some(entry) = self.gangs.get_mut(gang.0)
+            && entry.members.get(at) == Some(&pod)
+        {
+            entry.members.remove(at);
+        }
+    }
+
     fn update_pod(&mut self, ix: PodIx, spec: PodSpec) {
         let Some(pod) = self.pods.get(ix.0) else {
             return;
@@ -567,10 +592,11 @@ impl Scheduler {
         };
         let template = pod.template;
         let node = self.cluster.node_slot(name);
-        self.cluster.charge(node, template, CardSet::EMPTY);
         self.note_charge(ix, node, CardSet::EMPTY, Purpose::Bound);
         if self.cluster.template(template).cards.is_some() {
-            self.settle_cards(node);
+            self.settle_cards(node, Some(ix));
+        } else {
+            self.cluster.charge(node, template, CardSet::EMPTY);
         }
     }
 
@@ -614,7 +640,7 @@ impl Scheduler {
             pods.swap_remove(at);
         }
         if self.cluster.template(template).cards.is_some() {
-            self.settle_cards(charge.node);
+            self.settle_cards(charge.node, None);
         }
     }
 
@@ -630,11 +656,7 @@ impl Scheduler {
         if let Ok(entry) = self.pod_by_name.find_entry(hash, |&other| other == ix) {
             entry.remove();
         }
-        if let Some(entry) = self.gangs.get_mut(gang.0)
-            && let Some(at) = entry.members.iter().position(|&other| other == ix)
-        {
-            entry.members.remove(at);
-        }
+        self.part(gang, ix);
         self.pods.remove(ix.0);
         self.touch(gang);
         self.drop_gang_if_empty(gang);
@@ -683,7 +705,10 @@ impl Scheduler {
         }
     }
 
-    fn compile(&mut self, template: &Arc<Template>) -> crate::cluster::template::TemplateIx {
+    pub(super) fn compile(
+        &mut self,
+        template: &Arc<Template>,
+    ) -> crate::cluster::template::TemplateIx {
         let (ix, grew) = self.cluster.compile(template);
         if grew {
             self.recount();
@@ -732,6 +757,10 @@ impl Scheduler {
         let Some(entry) = self.gangs.get(gang.0) else {
             return Commands::NONE;
         };
+        // Nobody has said what the group needs: it has no life yet, whatever its pods do.
+        if entry.key.is_some() && entry.spec.is_none() && event != life::Event::Deleted {
+            return Commands::NONE;
+        }
         let (rules, census) = (self.rules(entry), entry.census());
         // A group that takes any number of members looks complete while only its finished ones are
         // known; those that come later show that it is not over.
@@ -762,8 +791,12 @@ impl Scheduler {
                 Command::Hold => {}
             }
         }
-        let facts_changed =
-            commands.contains(Command::ReleaseHolds) || commands.contains(Command::Unwind);
+        // A group that counts as one that ran is then judged by what is left of it.
+        let running = |life: life::Life| life.phase() == life::Phase::Running;
+        let started = running(life) && !running(before);
+        let facts_changed = started
+            || commands.contains(Command::ReleaseHolds)
+            || commands.contains(Command::Unwind);
         if facts_changed {
             self.drive(gang, life::Event::Changed);
         }
@@ -861,7 +894,7 @@ impl Scheduler {
         self.cluster.charge(node, template, CardSet::EMPTY);
         self.note_charge(ix, node, CardSet::EMPTY, Purpose::Held);
         self.remembered_cards.push((ix, cards));
-        self.settle_cards(node);
+        self.settle_cards(node, None);
         self.remembered_cards.clear();
         self.count(ix, true);
     }

@@ -5,7 +5,7 @@
 //! something happens that could change it, so a quiet cluster costs nothing.
 
 use alloc::vec::Vec;
-use core::{cmp::Reverse, hash::Hasher};
+use core::hash::Hasher;
 
 use super::{
     Decision, Placement, Scheduler, Verdict,
@@ -124,7 +124,7 @@ impl Scheduler {
         self.releases.clear();
     }
 
-    /// Drops gangs that left, and sorts when somebody came: priority, requeued last, age, uid.
+    /// Drops gangs that left, and sorts when somebody came.
     fn sweep_queue(&mut self) {
         let gangs = &mut self.gangs;
         self.queue.retain(|gang| {
@@ -136,17 +136,8 @@ impl Scheduler {
         });
         if core::mem::take(&mut self.queue_stale) {
             let gangs = &self.gangs;
-            self.queue.sort_unstable_by_key(|gang| {
-                let gang = gangs.get(gang.0);
-                gang.map(|gang| {
-                    (
-                        Reverse(gang.priority),
-                        gang.requeued,
-                        gang.created,
-                        gang.uid,
-                    )
-                })
-            });
+            self.queue
+                .sort_unstable_by_key(|gang| gangs.get(gang.0).map(super::Gang::turn));
         }
     }
 

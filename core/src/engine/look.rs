@@ -1,10 +1,9 @@
 //! The engine's state for people: lists, names, who holds what. Changes nothing.
 
 use alloc::{collections::BTreeMap, vec::Vec};
-use core::cmp::Reverse;
 
 use super::{
-    GangId, NodeIx, Scheduler,
+    GangId, NodeIx, Scheduler, Verdict,
     view::{CardsView, GangView, MemberState, MemberView, NodeView},
 };
 use crate::{
@@ -46,14 +45,8 @@ impl Scheduler {
             })
             .map(|(ix, gang)| {
                 let waits = !matches!(gang.life.phase(), Phase::Running);
-                let order = (
-                    Reverse(gang.priority),
-                    gang.requeued,
-                    gang.created,
-                    gang.uid,
-                );
                 // Groups that nobody has described yet share one identity.
-                (waits, order, gang.key.as_deref(), GangId(ix))
+                (waits, gang.turn(), gang.key.as_deref(), GangId(ix))
             })
             .collect();
         all.sort_unstable();
@@ -111,7 +104,10 @@ impl Scheduler {
             source,
             single: gang.single(),
             phase: gang.life.phase(),
-            verdict: gang.verdict,
+            verdict: match gang.life.phase() {
+                Phase::Planned | Phase::Binding | Phase::Running => Verdict::Placed,
+                _ => gang.verdict,
+            },
             priority: gang.priority,
             queue: gang.spec.as_ref().map_or("", |spec| &spec.queue),
             min: gang.tree.fewest(0),

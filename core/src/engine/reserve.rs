@@ -22,16 +22,11 @@ impl Scheduler {
         let Some(reservation) = self.reservation.as_ref().filter(|it| it.holder != ix) else {
             return false;
         };
-        let key = |ix: GangIx| {
-            let gang = self.gangs.get(ix.0);
-            gang.map(|g| (core::cmp::Reverse(g.priority), g.requeued, g.created, g.uid))
-        };
+        let turn = |ix: GangIx| self.gangs.get(ix.0).map(super::Gang::turn);
         let ends = members
             .longest
             .map(|longest| self.now.saturating_add(longest));
-        let in_time =
-            matches!((ends, reservation.starts), (Some(ends), Some(starts)) if ends <= starts);
-        key(ix) > key(reservation.holder) && !in_time
+        turn(ix) > turn(reservation.holder) && reservation.bars(ends)
     }
 
     /// Whether the gang would fit if nothing were reserved.
@@ -93,7 +88,7 @@ impl Scheduler {
         let overdue = self
             .reservation
             .as_ref()
-            .is_some_and(|it| it.holder == ix && it.starts.is_some_and(|starts| starts < self.now));
+            .is_some_and(|it| it.holder == ix && it.is_overdue(self.now));
         let taken = self.reservation.is_some() && !overdue;
         let hopeless = gang.unreservable == Some(self.loosened);
         if !waited || taken || hopeless || gang.life.phase() == Phase::Running {

@@ -13,9 +13,10 @@ use crate::{
     cluster::template::TemplateIx,
     gang::{
         GangKey, GangSpec, PodPhase, PodSpec,
-        life::{Census, Life},
+        life::{Census, Life, Phase},
     },
     place::tree::{Tree, TreeKind},
+    queue::Turn,
     units::{Nanos, Uid},
 };
 
@@ -171,6 +172,11 @@ impl Gang {
         self.key.is_none()
     }
 
+    /// Its place in the queue.
+    pub(crate) fn turn(&self) -> Turn {
+        Turn::new(self.priority, self.requeued, self.created, self.uid)
+    }
+
     fn sum(&self, of: impl Fn(&Tally) -> u32) -> u32 {
         self.tally.iter().map(of).fold(0, u32::saturating_add)
     }
@@ -205,11 +211,15 @@ impl Gang {
                     TreeKind::Leaf { count, .. } => self.tally[leaf as usize].succeeded < count,
                     TreeKind::Inner(_) => false,
                 });
+        // A group whose object says that it ran whole before we saw it is not one that never did.
+        let ran_before = bound > 0
+            && self.spec.as_ref().is_some_and(|spec| spec.started)
+            && !matches!(self.life.phase(), Phase::Running | Phase::Degraded);
         Census {
             is_ready: sound && meets(&|tally| tally.waiting + tally.settled()),
             is_ready_anew: sound && meets(&|tally| tally.waiting + tally.held),
-            is_covered: meets(&Tally::settled),
-            is_satisfied: meets(&|tally| tally.bound + tally.succeeded),
+            is_covered: ran_before || meets(&Tally::settled),
+            is_satisfied: ran_before || meets(&|tally| tally.bound + tally.succeeded),
             is_finished: waiting + held + bound == 0 && !to_come && meets(&|tally| tally.succeeded),
             has_waiting: waiting > 0 && sound,
             has_held: held > 0,

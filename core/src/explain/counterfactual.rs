@@ -6,7 +6,7 @@
 //! that is named always works.
 
 use alloc::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     format,
     string::{String, ToString},
     sync::Arc,
@@ -422,6 +422,18 @@ impl Explainer {
         for list in [&mut gangs, &mut names] {
             list.sort_by(|a, b| crate::cluster::natural(a, b));
             list.dedup();
+        }
+        // Who goes whole needs no list of pods.
+        let leaving: BTreeSet<GangId> = pods
+            .iter()
+            .filter_map(|&pod| Some(engine.pods.get(pod)?.gang))
+            .collect();
+        let charged = engine.pods.iter().filter(|(_, pod)| pod.charge.is_some());
+        let all = charged
+            .filter(|(_, pod)| leaving.contains(&pod.gang))
+            .count();
+        if all == names.len() {
+            names.clear();
         }
         Counterfactual::Departure { gangs, pods: names }
     }

@@ -222,7 +222,7 @@ pub enum Counterfactual {
     Departure {
         /// Their `namespace/name`s, gangs of one under their pod's name.
         gangs: Vec<String>,
-        /// The single pods of those gangs whose going suffices.
+        /// The single pods of those gangs whose going suffices; empty when all must go.
         pods: Vec<String>,
     },
 }

@@ -60,6 +60,10 @@ pub struct GangSpec {
     /// Where members go when several nodes would do; `None` takes the engine's rule.
     #[cfg_attr(feature = "serde", serde(default))]
     pub scoring: Option<ScoringRule>,
+    /// The object's own status says that its minimum was met before. Then members that run below
+    /// the minimum are a loss, judged by `on_loss`, and not a start that failed half-way.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub started: bool,
     /// Set by the adapter when the object cannot be honoured: the group waits with this reason.
     #[cfg_attr(feature = "serde", serde(default))]
     pub problem: Option<Problem>,

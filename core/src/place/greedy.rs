@@ -16,9 +16,6 @@ use crate::{
     place::tree::TreeKind,
 };
 
-/// Up to this many members of a batch are placed by looking at classes, more by sorting nodes.
-const FEW: u32 = 4;
-
 /// Price, rank, node.
 type Candidate = Reverse<(i64, u32, NodeIx)>;
 
@@ -30,6 +27,8 @@ pub(crate) struct Scratch {
     later: Vec<NodeIx>,
     /// Stack of domain lists: (capacity, free, domain).
     domains: Vec<(u32, u32, u32)>,
+    /// By domain: members that it can take.
+    capacities: Vec<u32>,
     /// Stack of child lists.
     children: Vec<u32>,
 }
@@ -72,10 +71,18 @@ impl Search {
             }
             return placed;
         }
-        if let Some(key) = node.preferred {
-            return self.gather(cluster, request, ix, key, aim);
+        self.near(cluster, request, ix, aim)
+    }
+
+    /// Places a sub-tree whose required domain is fixed: by its preferred level if it has one and
+    /// nothing narrows it yet.
+    fn near(&mut self, cluster: &mut Cluster, request: &Request<'_>, ix: u32, aim: Aim) -> bool {
+        match request.tree.nodes[ix as usize].preferred {
+            Some(key) if self.narrowed[ix as usize].is_none() => {
+                self.gather(cluster, request, ix, key, aim)
+            }
+            _ => self.inside(cluster, request, ix, aim),
         }
-        self.inside(cluster, request, ix, aim)
     }
 
     /// Tries the domains of a key, smallest sufficient first, `fix`ing each for the attempt.
@@ -94,7 +101,7 @@ impl Search {
             let (_, _, domain) = self.greedy.domains[option];
             fix(self, domain);
             let (mark, keep) = (cluster.begin(), self.placed.len());
-            if self.inside(cluster, request, ix, aim) {
+            if self.near(cluster, request, ix, aim) {
                 self.greedy.domains.truncate(start);
                 return true;
             }
@@ -277,12 +284,20 @@ impl Search {
             if !request.tree.subtree(ix).contains(&wanted.leaf) || inner.any(unfixed) {
                 continue;
             }
+            // With rules about other pods, a member in one domain can close another.
+            let alone = !cluster.template(wanted.template).needs_node_check();
+            let domains = 0..cluster.partition(key).domains.len() as u32;
+            let mut capacities = core::mem::take(&mut self.greedy.capacities);
+            capacities.clear();
+            for domain in domains.clone() {
+                capacities.push(self.domain_capacity(cluster, request, batch, key, domain));
+            }
             loop {
                 let missing = wanted.count - self.placed_of[batch as usize];
                 if missing == 0 {
                     break;
                 }
-                let Some(domain) = self.pick_domain(cluster, request, batch, key, missing) else {
+                let Some(domain) = pick_domain(&capacities, missing) else {
                     break;
                 };
                 let before = self.placed.len();
@@ -294,42 +309,47 @@ impl Search {
                 if self.placed.len() == before {
                     break;
                 }
+                for changed in if alone {
+                    domain..domain + 1
+                } else {
+                    domains.clone()
+                } {
+                    capacities[changed as usize] =
+                        self.domain_capacity(cluster, request, batch, key, changed);
+                }
             }
+            self.greedy.capacities = capacities;
         }
         // What no domain took, and roles that need not be near.
         self.inside(cluster, request, ix, aim)
     }
 
-    /// The smallest domain that holds `missing` members of a batch, or else the largest.
-    fn pick_domain(
+    /// At most this many members of a batch fit in a domain now.
+    fn domain_capacity(
         &mut self,
         cluster: &mut Cluster,
         request: &Request<'_>,
         batch: u32,
         key: KeyIx,
-        missing: u32,
-    ) -> Option<u32> {
-        let leaf = request.batches[batch as usize].leaf;
-        let mut best: Option<(u32, u32)> = None;
-        for domain in 0..cluster.partition(key).domains.len() as u32 {
-            let mut capacity = 0_u32;
-            for index in 0..cluster.partition(key).domains[domain as usize].nodes.len() {
-                let node = cluster.partition(key).domains[domain as usize].nodes[index];
-                if self.in_scope(cluster, request, leaf, node) {
-                    let rate = self.rate_node(cluster, request, batch, node, true);
-                    capacity = capacity.saturating_add(rate.capacity);
-                }
-            }
-            let better = match best {
-                None => capacity > 0,
-                Some((held, _)) if held >= missing => capacity >= missing && capacity < held,
-                Some((held, _)) => capacity > held,
-            };
-            if better {
-                best = Some((capacity, domain));
+        domain: u32,
+    ) -> u32 {
+        let wanted = &request.batches[batch as usize];
+        let place = &cluster.partition(key).domains[domain as usize];
+        let nodes = place.nodes.len();
+        if let Some(ask) = cluster.template(wanted.template).cards
+            && place.card_capacity(ask.kind, ask.count) == 0
+        {
+            return 0;
+        }
+        let mut capacity = 0_u32;
+        for index in 0..nodes {
+            let node = cluster.partition(key).domains[domain as usize].nodes[index];
+            if self.in_scope(cluster, request, wanted.leaf, node) {
+                let rate = self.rate_node(cluster, request, batch, node, true);
+                capacity = capacity.saturating_add(rate.capacity);
             }
         }
-        best.map(|(_, domain)| domain)
+        capacity
     }
 
     /// Places the members of a sub-tree whose domain is fixed.
@@ -486,12 +506,9 @@ impl Search {
             request.tree.nodes[ix as usize].required.is_none()
                 && self.narrowed[ix as usize].is_none()
         });
-        let compiled = cluster.template(wanted.template);
-        let by_class = count <= FEW
-            && free_choice
+        let by_class = free_choice
             && request.forbidden.is_empty()
-            && !compiled.needs_node_check()
-            && compiled.wishes.is_empty();
+            && cluster.template(wanted.template).is_judged_by_class();
         if by_class {
             return self.fill_classes(cluster, request, batch, count);
         }
@@ -536,22 +553,9 @@ impl Search {
         count: u32,
     ) -> u32 {
         for done in 0..count {
-            let mut best: Option<(i64, u32, NodeIx)> = None;
-            for index in 0..cluster.classes.active().len() {
-                let class = cluster.classes.active()[index];
-                let rate = self.rate(cluster, request, batch, class);
-                if rate.capacity == 0 || best.is_some_and(|(price, ..)| price < rate.price) {
-                    continue;
-                }
-                let Some(node) = cluster.first_of(class) else {
-                    continue;
-                };
-                let candidate = (rate.price, cluster.node(node).rank, node);
-                best = Some(best.map_or(candidate, |best| best.min(candidate)));
-            }
             self.steps += 1;
-            match best {
-                Some((.., node)) if self.put(cluster, request, batch, node) => {}
+            match self.rates.of_batch(batch).cheapest(cluster) {
+                Some(node) if self.put(cluster, request, batch, node) => {}
                 _ => return done,
             }
         }
@@ -705,6 +709,22 @@ impl Search {
             }
         }
     }
+}
+
+/// The smallest domain that holds `missing` members, or else the largest; the first among equals.
+fn pick_domain(capacities: &[u32], missing: u32) -> Option<u32> {
+    let mut best: Option<(u32, u32)> = None;
+    for (domain, &capacity) in capacities.iter().enumerate() {
+        let better = match best {
+            None => capacity > 0,
+            Some((held, _)) if held >= missing => capacity >= missing && capacity < held,
+            Some((held, _)) => capacity > held,
+        };
+        if better {
+            best = Some((capacity, domain as u32));
+        }
+    }
+    best.map(|(_, domain)| domain)
 }
 
 /// Where a list of nodes is read from.

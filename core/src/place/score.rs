@@ -9,13 +9,18 @@ use crate::{
     gang::ScoringRule,
 };
 
-/// What is free on a node, in thousandths of what it has; 0 where it has none.
+/// What is free on a node: processor time and memory in thousandths of what it has, cards in
+/// eighths of a thousand each. Cards are not taken relative to the node, because a node with two
+/// free cards is worth more than two with one, whatever their sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FreeShares {
     pub(crate) cards: i64,
     pub(crate) cpu: i64,
     pub(crate) memory: i64,
 }
+
+/// A free card; a node with eight free counts as wholly free does for other resources.
+const CARD: i64 = 125;
 
 /// The worth of a node state under a rule.
 pub(crate) trait Score {
@@ -70,7 +75,12 @@ pub(crate) fn price(
         if all <= 0 {
             0
         } else {
-            (i128::from(free.max(0)) * 1000 / i128::from(all)) as i64
+            let free = free.max(0);
+            // Division of wide integers is slow, and amounts that need it are rare.
+            free.checked_mul(1000).map_or_else(
+                || (i128::from(free) * 1000 / i128::from(all)) as i64,
+                |thousands| thousands / all,
+            )
         }
     };
     let all = |resource: u16| allocatable.get(usize::from(resource)).copied().unwrap_or(0);
@@ -84,18 +94,15 @@ pub(crate) fn price(
     };
     let scalar =
         |resource: u16, taken: i64| share(free(resource).saturating_sub(taken), all(resource));
-    let (cards_all, cards_free) = class.cards.totals();
+    let cards_free = class.cards.free_in_all();
     let asked_cards = template.cards.map_or(0, |ask| ask.count);
     let before = FreeShares {
-        cards: share(i64::from(cards_free), i64::from(cards_all)),
+        cards: CARD * i64::from(cards_free),
         cpu: scalar(CPU_IX, 0),
         memory: scalar(MEMORY_IX, 0),
     };
     let after = FreeShares {
-        cards: share(
-            i64::from(cards_free) - i64::from(asked_cards),
-            i64::from(cards_all),
-        ),
+        cards: CARD * (i64::from(cards_free) - i64::from(asked_cards)).max(0),
         cpu: scalar(CPU_IX, asked(CPU_IX)),
         memory: scalar(MEMORY_IX, asked(MEMORY_IX)),
     };

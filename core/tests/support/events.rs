@@ -382,6 +382,7 @@ impl World {
                 LossMode::WaitingOnly,
                 LossMode::Once,
             ][usize::from(more >> 4 & 3)],
+            started: more & 64 != 0,
             disruption: Disruption::Single,
             scoring: None,
             problem: None,

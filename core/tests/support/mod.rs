@@ -93,6 +93,7 @@ pub fn gang_of(name: &str, root: Group) -> GangSpec {
         schedule_timeout: None,
         on_timeout: TimeoutPolicy::default(),
         on_loss: LossMode::default(),
+        started: false,
         disruption: Disruption::default(),
         scoring: None,
         problem: None,

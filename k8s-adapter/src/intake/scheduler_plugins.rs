@@ -150,6 +150,23 @@ mod tests {
     }
 
     #[test]
+    fn a_status_that_says_it_ran_is_believed_and_a_broken_one_costs_nothing() {
+        let started = |status: &str| {
+            let status = format!("status: {status}\n---\n");
+            world(&group("minMember: 3").replace("---\n", &status)).gang("g").started
+        };
+        assert!(started("{phase: Running}"));
+        assert!(started(
+            "{conditions: [{type: PodGroupInitiallyScheduled, status: 'True'}]}"
+        ));
+        assert!(!started("{phase: Pending}"));
+        assert!(!started(
+            "{conditions: [{type: PodGroupInitiallyScheduled, status: 'False'}]}"
+        ));
+        assert!(!started("[1, 2]"));
+    }
+
+    #[test]
     fn the_groups_own_timeout_goes_first_and_a_senseless_one_is_named() {
         let timeout = |spec: &str| world(&group(spec)).gang("g").schedule_timeout;
         assert_eq!(

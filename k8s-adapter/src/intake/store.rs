@@ -15,7 +15,7 @@ use gangline::{
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
-    api::{ObjectMeta, or_default},
+    api::{Condition, ObjectMeta, or_default},
     load::{Complaint, Document, Source},
     member::uid,
     problem::problem,
@@ -32,6 +32,8 @@ pub(super) struct Stored<S> {
     pub(super) uid: Uid,
     /// When it was created.
     pub(super) created: Nanos,
+    /// Its status says that its minimum was met before.
+    pub(super) started: bool,
     /// What it says, or what is wrong with it.
     pub(super) spec: Result<S, Problem>,
 }
@@ -55,6 +57,42 @@ struct Object<S> {
     metadata: ObjectMeta,
     #[serde(default, deserialize_with = "or_default")]
     spec: S,
+    // A status that cannot be read says nothing; it must not cost the object.
+    #[serde(default, deserialize_with = "lenient")]
+    status: Status,
+}
+
+/// What the statuses of all dialects have to say about the past.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    /// Of Volcano and scheduler-plugins.
+    phase: Option<String>,
+    /// Of the native groups.
+    conditions: Vec<Condition>,
+}
+
+impl Status {
+    /// Whether the minimum was met once. The native conditions never revert; the phases of the
+    /// others say so while the group runs and after.
+    fn says_started(&self) -> bool {
+        const PHASES: [&str; 3] = ["Running", "Completed", "Finished"];
+        const CONDITIONS: [&str; 2] = [
+            "PodGroupInitiallyScheduled",
+            "CompositePodGroupInitiallyScheduled",
+        ];
+        self.phase
+            .as_deref()
+            .is_some_and(|phase| PHASES.contains(&phase))
+            || self.conditions.iter().any(|condition| {
+                &*condition.status == "True" && CONDITIONS.contains(&&*condition.kind)
+            })
+    }
+}
+
+fn lenient<'de, D: serde::Deserializer<'de>>(decoder: D) -> Result<Status, D::Error> {
+    let value = serde_json::Value::deserialize(decoder)?;
+    Ok(Status::deserialize(value).unwrap_or_default())
 }
 
 impl<S: DeserializeOwned + Default> Store<S> {
@@ -71,11 +109,14 @@ impl<S: DeserializeOwned + Default> Store<S> {
             "" => "default".to_owned(),
             namespace => namespace.to_owned(),
         };
-        let (metadata, spec, outcome) = match document.decode::<Object<S>>() {
-            Ok(object) => (object.metadata, Ok(object.spec), Ok(())),
+        let (metadata, spec, started, outcome) = match document.decode::<Object<S>>() {
+            Ok(object) => {
+                let started = object.status.says_started();
+                (object.metadata, Ok(object.spec), started, Ok(()))
+            }
             Err(complaint) => {
                 let problem = unreadable(&complaint);
-                (ObjectMeta::default(), Err(problem), Err(complaint))
+                (ObjectMeta::default(), Err(problem), false, Err(complaint))
             }
         };
         let name = (namespace, document.name.clone());
@@ -96,6 +137,8 @@ impl<S: DeserializeOwned + Default> Store<S> {
             created: created
                 .or(older.map(|older| older.created))
                 .unwrap_or(arrival),
+            // A manifest on top of a dump has no status of its own.
+            started: started || older.is_some_and(|older| older.started),
             spec,
         };
         self.0.insert(name, stored);
@@ -133,6 +176,7 @@ impl<S> Stored<S> {
             schedule_timeout: None,
             on_timeout: TimeoutPolicy::default(),
             on_loss: LossMode::default(),
+            started: self.started,
             disruption: Disruption::default(),
             scoring: None,
             problem: None,

@@ -273,6 +273,7 @@ impl Volcano {
             object: format!("PodGroup {}/{}", name.0, name.1),
             uid: Uid::from_text(&format!("PodGroup {}/{}", name.0, name.1)),
             created,
+            started: false,
             spec: Ok(PodGroupSpec::default()),
         };
         let rule = self.tiers.rule(topology.as_ref(), "metadata.annotations");

@@ -441,6 +441,7 @@ pub(super) fn work(shape: &WorkShape, now: Nanos) -> Result<Work, Wrong> {
                 schedule_timeout: shape.schedule_timeout.map(|span| span.0),
                 on_timeout: shape.on_timeout,
                 on_loss: shape.on_loss,
+                started: false,
                 disruption: shape.disruption,
                 scoring: shape.scoring,
                 problem: None,

@@ -1,0 +1,255 @@
+//! What a class of nodes can do for a member, and at what price: asked once, kept, and ranked.
+//!
+//! A [`Table`] belongs to a template and a scoring rule and outlives the search that made it. Its
+//! answers never go stale, because a class's generation never stands for two states. The table can
+//! also say which node is cheapest of all: a heap of classes, brought up to date with what changed
+//! since it was last asked, so that the cost follows the changes and not the number of nodes.
+
+use alloc::vec::Vec;
+
+use super::{Batch, score};
+use crate::{
+    cluster::{
+        Cluster, NodeIx, class::ClassIx, class_capacity, shape::StaticFit, template::TemplateIx,
+    },
+    gang::ScoringRule,
+    hash::Map,
+    heap,
+};
+
+/// So many tables are kept, and more only while one search needs them all.
+const KEPT: usize = 64;
+
+/// How many members of a template a node of a class can take, and the price of one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rate {
+    pub(super) capacity: u32,
+    pub(super) price: i64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Memo {
+    generation: u64,
+    rate: Rate,
+}
+
+/// A class in the ranking. Ordered by price, then node order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ranked {
+    price: i64,
+    /// Not above the rank of the class's first node.
+    rank: u32,
+    class: ClassIx,
+    generation: u64,
+}
+
+impl Ranked {
+    fn is_live(&self, cluster: &Cluster) -> bool {
+        let class = cluster.classes.get(self.class);
+        class.generation == self.generation && class.count > 0
+    }
+}
+
+/// The answers for one template under one scoring rule.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    owner: (TemplateIx, ScoringRule),
+    /// Number of the search that used it last.
+    used: u64,
+    /// By class.
+    memo: Vec<Memo>,
+    /// Min-heap that holds, for each class with nodes and room, at least one entry that is not
+    /// too high, as of `seen`.
+    ranking: Vec<Ranked>,
+    /// Up to where the ranking has taken in the news of the classes.
+    seen: Option<u64>,
+}
+
+impl Table {
+    fn new(owner: (TemplateIx, ScoringRule)) -> Self {
+        Self {
+            owner,
+            used: 0,
+            memo: Vec::new(),
+            ranking: Vec::new(),
+            seen: None,
+        }
+    }
+
+    /// Takes another owner and keeps the memory.
+    fn hand_over(&mut self, owner: (TemplateIx, ScoringRule)) {
+        self.owner = owner;
+        self.memo.clear();
+        self.ranking.clear();
+        self.seen = None;
+    }
+
+    /// Capacity and price of a class, by what is free and static rules.
+    pub(super) fn rate(&mut self, cluster: &mut Cluster, class: ClassIx) -> Rate {
+        let index = class.0 as usize;
+        if self.memo.len() <= index {
+            self.memo.resize(cluster.classes.limit(), Memo::default());
+        }
+        let generation = cluster.classes.get(class).generation;
+        let memo = self.memo[index];
+        if memo.generation == generation {
+            return memo.rate;
+        }
+        let rate = rate_anew(cluster, self.owner, class);
+        self.memo[index] = Memo { generation, rate };
+        rate
+    }
+
+    /// The cheapest node for one member, first in node order among equals, by classes alone. Node
+    /// order must be settled.
+    pub(super) fn cheapest(&mut self, cluster: &mut Cluster) -> Option<NodeIx> {
+        self.catch_up(cluster);
+        while let Some(top) = self.ranking.first_mut() {
+            if !top.is_live(cluster) {
+                heap::pop(&mut self.ranking);
+                continue;
+            }
+            let node = cluster.first_of(top.class)?;
+            let rank = cluster.node(node).rank;
+            if rank == top.rank {
+                return Some(node);
+            }
+            top.rank = rank;
+            heap::sink_first(&mut self.ranking);
+        }
+        None
+    }
+
+    fn catch_up(&mut self, cluster: &mut Cluster) {
+        let news = cluster.classes.news();
+        match self.seen.filter(|&seen| seen >= news.start) {
+            Some(seen) => {
+                for position in seen..news.end {
+                    let class = cluster.classes.news_at(position);
+                    self.take_in(cluster, class);
+                }
+            }
+            None => {
+                self.ranking.clear();
+                for index in 0..cluster.classes.active().len() {
+                    let class = cluster.classes.active()[index];
+                    self.take_in(cluster, class);
+                }
+            }
+        }
+        self.seen = Some(news.end);
+        if self.ranking.len() > 2 * cluster.classes.active().len() + 64 {
+            self.ranking.retain(|entry| entry.is_live(cluster));
+            self.ranking
+                .sort_unstable_by_key(|entry| (entry.class, entry.rank));
+            self.ranking.dedup_by_key(|entry| entry.class);
+            // A sorted list is a heap.
+            self.ranking.sort_unstable();
+        }
+    }
+
+    fn take_in(&mut self, cluster: &mut Cluster, class: ClassIx) {
+        let Some(rank) = cluster.classes.get(class).lowest_rank() else {
+            return;
+        };
+        let rate = self.rate(cluster, class);
+        if rate.capacity > 0 {
+            let generation = cluster.classes.get(class).generation;
+            let price = rate.price;
+            heap::push(
+                &mut self.ranking,
+                Ranked {
+                    price,
+                    rank,
+                    class,
+                    generation,
+                },
+            );
+        }
+    }
+}
+
+fn rate_anew(
+    cluster: &mut Cluster,
+    (template, rule): (TemplateIx, ScoringRule),
+    class: ClassIx,
+) -> Rate {
+    let names_nodes = cluster.template(template).names_nodes;
+    // Templates that name nodes get their static answer node by node.
+    let fit = if names_nodes {
+        StaticFit::Fits { preference: 0 }
+    } else {
+        cluster.static_fit(template, class)
+    };
+    let StaticFit::Fits { preference } = fit else {
+        return Rate::default();
+    };
+    let compiled = cluster.template(template);
+    let state = cluster.classes.get(class);
+    let capacity = class_capacity(compiled, state);
+    if capacity == 0 {
+        return Rate::default();
+    }
+    let price = score::price(rule, compiled, state, cluster.allocatable_of(class));
+    Rate {
+        capacity,
+        price: price.saturating_sub(i64::from(preference) << 32),
+    }
+}
+
+/// The tables of the latest searches.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tables {
+    tables: Vec<Table>,
+    by_owner: Map<(TemplateIx, ScoringRule), u32>,
+    /// By batch of the search at hand.
+    of_batch: Vec<u32>,
+    searches: u64,
+}
+
+impl Tables {
+    /// Starts a search: finds or makes the table of each batch.
+    pub(super) fn assign(&mut self, batches: &[Batch], rule: ScoringRule) {
+        self.searches += 1;
+        self.of_batch.clear();
+        for batch in batches {
+            let table = self.index_of((batch.template, rule));
+            self.of_batch.push(table);
+        }
+    }
+
+    /// The table of a batch of the search at hand.
+    pub(super) fn of_batch(&mut self, batch: u32) -> &mut Table {
+        &mut self.tables[self.of_batch[batch as usize] as usize]
+    }
+
+    /// The table of a template, outside a search.
+    pub(super) fn of(&mut self, template: TemplateIx, rule: ScoringRule) -> &mut Table {
+        let index = self.index_of((template, rule));
+        &mut self.tables[index as usize]
+    }
+
+    fn index_of(&mut self, owner: (TemplateIx, ScoringRule)) -> u32 {
+        let searches = self.searches;
+        if let Some(&index) = self.by_owner.get(&owner) {
+            self.tables[index as usize].used = searches;
+            return index;
+        }
+        let oldest = (0..self.tables.len()).min_by_key(|&index| self.tables[index].used);
+        let index = match oldest {
+            Some(oldest) if self.tables.len() >= KEPT && self.tables[oldest].used < searches => {
+                let table = &mut self.tables[oldest];
+                self.by_owner.remove(&table.owner);
+                table.hand_over(owner);
+                oldest
+            }
+            _ => {
+                self.tables.push(Table::new(owner));
+                self.tables.len() - 1
+            }
+        };
+        self.tables[index].used = searches;
+        self.by_owner.insert(owner, index as u32);
+        index as u32
+    }
+}
