@@ -99,7 +99,7 @@ fn warm_decision(
 ) -> u64 {
     let mut engine = cluster(64);
     let mut last = u64::MAX;
-    for round in 0..10 {
+    for round in 0..20 {
         apply(&mut engine, objects(spec, members));
         last = allocations(|| {
             let decisions = engine.decide(Nanos::from_secs(round));
