@@ -145,6 +145,9 @@ fn usage(index: u32) -> &'static [usize] {
 }
 
 /// Tells the engine something that it must accept.
+///
+/// # Panics
+/// If the event is refused: the benchmark's world would not be what it says.
 pub fn apply(engine: &mut Scheduler, event: Event) {
     let accepted = engine.apply(event);
     assert!(accepted.is_ok(), "{accepted:?}");

@@ -122,19 +122,16 @@ impl Table {
 
     fn catch_up(&mut self, cluster: &mut Cluster) {
         let news = cluster.classes.news();
-        match self.seen.filter(|&seen| seen >= news.start) {
-            Some(seen) => {
-                for position in seen..news.end {
-                    let class = cluster.classes.news_at(position);
-                    self.take_in(cluster, class);
-                }
+        if let Some(seen) = self.seen.filter(|&seen| seen >= news.start) {
+            for position in seen..news.end {
+                let class = cluster.classes.news_at(position);
+                self.take_in(cluster, class);
             }
-            None => {
-                self.ranking.clear();
-                for index in 0..cluster.classes.active().len() {
-                    let class = cluster.classes.active()[index];
-                    self.take_in(cluster, class);
-                }
+        } else {
+            self.ranking.clear();
+            for index in 0..cluster.classes.active().len() {
+                let class = cluster.classes.active()[index];
+                self.take_in(cluster, class);
             }
         }
         self.seen = Some(news.end);
@@ -199,6 +196,7 @@ fn rate_anew(
 
 /// The tables of the latest searches.
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_field_names, reason = "the tables and their indexes")]
 pub(super) struct Tables {
     tables: Vec<Table>,
     by_owner: Map<(TemplateIx, ScoringRule), u32>,
