@@ -638,7 +638,7 @@ impl Explainer {
             placed_on[batch as usize].push(node);
         }
         // By batch: a node that takes one member by itself, or why none does.
-        let mut own: Vec<Result<NodeIx, Reason>> = Vec::new();
+        let mut own: Vec<Result<NodeIx, Box<Reason>>> = Vec::new();
         for batch in 0..members.batches.len() {
             own.push(self.alone(id, members, batch));
         }
@@ -661,12 +661,11 @@ impl Explainer {
             let binds = self.binding_sibling(id, members, *batch, &own);
             let binds = rows.iter().find(|(other, ..)| Some(*other) == binds);
             let reason = match (&own[*batch as usize], binds.or(left_out)) {
-                (Err(reason), _) => reason.clone(),
+                (Err(reason), _) => (**reason).clone(),
                 (Ok(alone), Some((other, sibling, _)))
                     if sibling != name && (node.is_some() || binds.is_some()) =>
                 {
-                    let because = own[*other as usize].as_ref().err();
-                    let because = because.unwrap_or(gang_reason).clone();
+                    let because = own[*other as usize].as_ref().err().cloned();
                     Reason::WaitsForSibling {
                         fits: self
                             .engine
@@ -674,7 +673,7 @@ impl Explainer {
                             .node_name(node.unwrap_or(*alone))
                             .to_string(),
                         sibling: sibling.clone(),
-                        because: Box::new(because),
+                        because: because.unwrap_or_else(|| Box::new(gang_reason.clone())),
                     }
                 }
                 _ => gang_reason.clone(),
@@ -697,7 +696,7 @@ impl Explainer {
         id: GangId,
         members: &Members,
         batch: u32,
-        own: &[Result<NodeIx, Reason>],
+        own: &[Result<NodeIx, Box<Reason>>],
     ) -> Option<u32> {
         let tree = &self.engine.gangs.get(id.0)?.tree;
         for ix in tree.upward(members.batches[batch as usize].leaf) {
@@ -723,7 +722,12 @@ impl Explainer {
     }
 
     /// A node that takes one member of a batch by itself, or why none does.
-    fn alone(&mut self, id: GangId, members: &Members, batch: usize) -> Result<NodeIx, Reason> {
+    fn alone(
+        &mut self,
+        id: GangId,
+        members: &Members,
+        batch: usize,
+    ) -> Result<NodeIx, Box<Reason>> {
         let nodes = self.engine.cluster.ordered().len();
         for index in 0..nodes {
             let node = self.engine.cluster.ordered()[index];
@@ -733,14 +737,14 @@ impl Explainer {
         }
         let causes = self.causes(id, members, batch);
         let shortfall = self.largest(members.batches[batch].template);
-        Err(Reason::DoesNotFit {
+        Err(Box::new(Reason::DoesNotFit {
             members: 1,
             nodes: nodes as u32,
             shortfall,
             causes,
             level: None,
             best_domain: None,
-        })
+        }))
     }
 
     /// For a member that fits nowhere: what it needs and the most that one node has free.
