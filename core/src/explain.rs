@@ -7,7 +7,10 @@
 mod counterfactual;
 mod diagnose;
 pub mod display;
+mod members;
+mod nodes;
 pub mod reason;
+mod room;
 mod what_if;
 
 pub use display::{Amount, join_words, level_word};

@@ -151,10 +151,10 @@ fn simpler(template: &Template) -> Vec<Template> {
     for index in 0..relations.anti_affinity.len() {
         with(&|template| drop(template.relations.anti_affinity.remove(index)));
         with(&|template| {
-            template.relations.anti_affinity[index].selector = LabelSelector::default()
+            template.relations.anti_affinity[index].selector = LabelSelector::default();
         });
         with(&|template| {
-            template.relations.anti_affinity[index].namespaces = NamespaceScope::default()
+            template.relations.anti_affinity[index].namespaces = NamespaceScope::default();
         });
     }
     for index in 0..relations.spread.len() {

@@ -1,0 +1,329 @@
+//! What is missing when no placement exists: how much of what, and how each domain fares.
+//!
+//! Counts and searches on the explainer's own copy; every trial is taken back.
+
+use alloc::{string::ToString, vec::Vec};
+
+use super::{DomainAttempt, Explainer, Reason, Shortfall};
+use crate::{
+    cluster::{
+        NodeIx,
+        domain::{KeyIx, NODE_KEY},
+    },
+    engine::{GangId, cycle::Members},
+    place::{Outcome, Request, bound, tree::TreeKind},
+};
+
+impl Explainer {
+    /// The gang's reason when no placement exists.
+    pub(super) fn no_room(
+        &mut self,
+        id: GangId,
+        members: &Members,
+        domains: &mut Vec<DomainAttempt>,
+    ) -> Reason {
+        let Some(tree) = self.engine.gangs.get(id.0).map(|gang| gang.tree.clone()) else {
+            return Reason::NotTried;
+        };
+        let unknown = tree
+            .nodes
+            .iter()
+            .filter_map(|node| node.required)
+            .find(|&key| {
+                let partition = self.engine.cluster.partition(key);
+                key != NODE_KEY
+                    && partition
+                        .domains
+                        .iter()
+                        .all(|domain| domain.nodes.is_empty())
+            });
+        if let Some(key) = unknown {
+            return Reason::UnknownLevel {
+                level: self.engine.cluster.key_name(key).to_string(),
+            };
+        }
+        let have: u32 = members.have.iter().sum();
+        let waiting: u32 = members.batches.iter().map(|batch| batch.count).sum();
+        let fewest = tree.fewest(0).saturating_sub(have).clamp(1, waiting.max(1));
+        // The level that binds: the outermost required one.
+        let level = tree.nodes.iter().find_map(|node| node.required);
+        if let Some(key) = level {
+            *domains = self.attempts(id, members, key, fewest);
+        }
+        let binding = self.binding_batch(id, members);
+        let causes = self.causes(id, members, binding);
+        let wanted = self.needed_of(id, members, binding, fewest);
+        let shortfall = self.shortfall(id, members, binding, wanted, fewest);
+        Reason::DoesNotFit {
+            members: fewest,
+            nodes: self.engine.cluster.ordered().len() as u32,
+            shortfall,
+            causes,
+            level: level.map(|key| self.engine.cluster.key_name(key).to_string()),
+            best_domain: domains.first().cloned(),
+        }
+    }
+
+    pub(super) fn with_request<T>(
+        &mut self,
+        id: GangId,
+        members: &Members,
+        started: bool,
+        ask: impl FnOnce(&mut Self, &Request<'_>) -> T,
+    ) -> Option<T> {
+        let tree = self.engine.gangs.get(id.0)?.tree.clone();
+        let (rule, _) = self.engine.manner(id);
+        let request = Request {
+            tree: &tree,
+            batches: &members.batches,
+            have: &members.have,
+            pinned: &members.pinned,
+            rule,
+            started,
+            forbidden: &[],
+            budget: self.engine.config.search_steps,
+        };
+        Some(ask(self, &request))
+    }
+
+    /// How many members of each batch fit, each batch counted alone.
+    pub(super) fn capacities(&mut self, id: GangId, members: &Members) -> Vec<u32> {
+        self.with_request(id, members, false, |explainer, request| {
+            let engine = &mut explainer.engine;
+            (0..request.batches.len() as u32)
+                .map(|batch| {
+                    engine.search.prepare_for_bounds(request);
+                    bound::capacity(&mut engine.search, &mut engine.cluster, request, batch)
+                })
+                .collect()
+        })
+        .unwrap_or_default()
+    }
+
+    /// The batch with the smallest share of its members that fit alone; the first among equals.
+    pub(super) fn binding_batch(&mut self, id: GangId, members: &Members) -> usize {
+        let capacities = self.capacities(id, members);
+        let share = |ix: usize| {
+            let count = u64::from(members.batches[ix].count.max(1));
+            u64::from(capacities[ix].min(members.batches[ix].count)) * 1_000_000 / count
+        };
+        (0..capacities.len())
+            .min_by_key(|&ix| share(ix))
+            .unwrap_or(0)
+    }
+
+    /// How many members of a batch must start.
+    pub(super) fn needed_of(
+        &self,
+        id: GangId,
+        members: &Members,
+        batch: usize,
+        fewest: u32,
+    ) -> u32 {
+        let count = members.batches[batch].count;
+        if members.batches.len() == 1 {
+            return fewest.min(count);
+        }
+        let leaf = members.batches[batch].leaf;
+        let alone = members
+            .batches
+            .iter()
+            .filter(|batch| batch.leaf == leaf)
+            .count()
+            == 1;
+        let min = self.engine.gangs.get(id.0).map_or(0, |gang| {
+            match gang.tree.nodes[leaf as usize].kind {
+                TreeKind::Leaf { min, .. } => min,
+                TreeKind::Inner(_) => 0,
+            }
+        });
+        let missing = min.saturating_sub(members.have[leaf as usize]);
+        if alone && missing > 0 {
+            missing.min(count)
+        } else {
+            count.min(fewest)
+        }
+    }
+
+    /// The resource of a batch that runs out first, if one does; otherwise how many members fit.
+    pub(super) fn shortfall(
+        &mut self,
+        id: GangId,
+        members: &Members,
+        batch: usize,
+        wanted: u32,
+        fewest: u32,
+    ) -> Option<Shortfall> {
+        let template = members.batches[batch].template;
+        let usable: Vec<NodeIx> = self
+            .engine
+            .cluster
+            .ordered()
+            .iter()
+            .copied()
+            .filter(|&node| self.static_cause(template, node).is_none())
+            .collect();
+        if usable.is_empty() {
+            // It is not room that is missing: the causes say why no node may be used.
+            return None;
+        }
+        let cluster = &self.engine.cluster;
+        let compiled = cluster.template(template);
+        let mut tightest: Option<(u64, Shortfall)> = None;
+        let mut note = |fits: u64, shortfall: Shortfall| {
+            if fits < u64::from(wanted) && tightest.as_ref().is_none_or(|(best, _)| fits < *best) {
+                tightest = Some((fits, shortfall));
+            }
+        };
+        if let Some(ask) = compiled.cards {
+            let fits: u64 = usable
+                .iter()
+                .map(|&n| u64::from(cluster.node(n).cards.capacity(ask)))
+                .sum();
+            let scattered: u64 = usable
+                .iter()
+                .map(|&n| u64::from(cluster.node(n).cards.free(ask.kind)))
+                .sum();
+            note(
+                fits,
+                Shortfall {
+                    resource: cluster.kind_name(ask.kind).to_string(),
+                    needed: i64::from(wanted) * i64::from(ask.count),
+                    free: (fits * u64::from(ask.count)) as i64,
+                    scattered: scattered as i64,
+                },
+            );
+        }
+        for &(resource, amount) in &compiled.amounts {
+            let free = |node: NodeIx| {
+                cluster
+                    .free_of(node)
+                    .get(usize::from(resource))
+                    .copied()
+                    .unwrap_or(0)
+                    .max(0)
+            };
+            let fits: u64 = usable.iter().fold(0_u64, |sum, &node| {
+                sum.saturating_add((free(node) / amount) as u64)
+            });
+            let scattered = usable
+                .iter()
+                .fold(0_i64, |sum, &node| sum.saturating_add(free(node)));
+            note(
+                fits,
+                Shortfall {
+                    resource: cluster.resource_name(resource).to_string(),
+                    needed: i64::from(wanted).saturating_mul(amount),
+                    free: i64::try_from(fits)
+                        .unwrap_or(i64::MAX)
+                        .saturating_mul(amount),
+                    scattered,
+                },
+            );
+        }
+        if let Some((_, shortfall)) = tightest {
+            return Some(shortfall);
+        }
+        let placed = self.partial(id, members).len() as i64;
+        (placed < i64::from(fewest)).then(|| Shortfall {
+            resource: "members".into(),
+            needed: i64::from(fewest),
+            free: placed,
+            scattered: placed,
+        })
+    }
+
+    /// As many members as fit when the minima do not bind: (batch, node) in order of placing.
+    pub(super) fn partial(&mut self, id: GangId, members: &Members) -> Vec<(u32, NodeIx)> {
+        let placed = self.with_request(id, members, true, |explainer, request| {
+            let engine = &mut explainer.engine;
+            let mark = engine.cluster.begin();
+            let outcome = engine.search.run(&mut engine.cluster, request);
+            engine.cluster.undo_to(mark);
+            engine.cluster.commit();
+            let found = outcome == Outcome::Found;
+            let placed = if found {
+                engine.search.placed.as_slice()
+            } else {
+                &[]
+            };
+            placed
+                .iter()
+                .map(|placed| (placed.batch, placed.node))
+                .collect()
+        });
+        placed.unwrap_or_default()
+    }
+
+    /// How each domain of a level fares, best first.
+    pub(super) fn attempts(
+        &mut self,
+        id: GangId,
+        members: &Members,
+        key: KeyIx,
+        fewest: u32,
+    ) -> Vec<DomainAttempt> {
+        let cluster = &self.engine.cluster;
+        let domains = if key == NODE_KEY {
+            cluster.node_count()
+        } else {
+            cluster.partition(key).domains.len()
+        };
+        let kind = members
+            .batches
+            .iter()
+            .find_map(|b| cluster.template(b.template).cards);
+        let kind = kind.map(|ask| ask.kind);
+        let holder = self.engine.gangs.get(id.0).and_then(|gang| {
+            gang.tree
+                .nodes
+                .iter()
+                .position(|node| node.required == Some(key))
+        });
+        let Some(holder) = holder else {
+            return Vec::new();
+        };
+        let attempts = self.with_request(id, members, false, |explainer, request| {
+            let engine = &mut explainer.engine;
+            let mut attempts = Vec::new();
+            for domain in 0..domains as u32 {
+                engine.search.prepare_for_bounds(request);
+                engine.search.fix_domain(holder as u32, domain);
+                let mut fits = 0_u32;
+                for (batch, wanted) in request.batches.iter().enumerate() {
+                    if request.tree.subtree(holder as u32).contains(&wanted.leaf) {
+                        let capacity = bound::capacity(
+                            &mut engine.search,
+                            &mut engine.cluster,
+                            request,
+                            batch as u32,
+                        );
+                        fits = fits.saturating_add(capacity.min(wanted.count));
+                    }
+                }
+                let free_cards = kind.map_or(0, |kind| match key {
+                    NODE_KEY => engine.cluster.node(NodeIx(domain)).cards.free(kind),
+                    _ => engine.cluster.partition(key).domains[domain as usize].free_cards(kind),
+                });
+                let present = key != NODE_KEY || engine.cluster.node(NodeIx(domain)).spec.is_some();
+                if present {
+                    attempts.push(DomainAttempt {
+                        level: engine.cluster.key_name(key).to_string(),
+                        domain: engine.cluster.domain_name(key, domain).to_string(),
+                        fits,
+                        needed: fewest,
+                        free_cards,
+                    });
+                }
+            }
+            attempts
+        });
+        let mut attempts = attempts.unwrap_or_default();
+        attempts.sort_by(|a, b| {
+            (b.fits, b.free_cards)
+                .cmp(&(a.fits, a.free_cards))
+                .then_with(|| crate::cluster::natural(&a.domain, &b.domain))
+        });
+        attempts
+    }
+}
