@@ -29,7 +29,7 @@ fn at_most(instructions: u64) -> LibraryBenchmarkConfig {
     LibraryBenchmarkConfig::default().tool(callgrind).to_owned()
 }
 
-/// Valgrind counts whole functions: what is dropped afterwards is handed out.
+// Valgrind counts whole functions: what is dropped afterwards is handed out.
 #[library_benchmark]
 #[bench::unconstrained(
     setup = waiting, args = (TopologyRule::default()), config = at_most(9_000_000)

@@ -232,6 +232,7 @@ pub fn gang(name: &str, members: u32, topology: TopologyRule) -> (GangSpec, Vec<
         on_loss: LossMode::default(),
         disruption: Disruption::default(),
         scoring: None,
+        started: false,
         problem: None,
     };
     (spec, pods)
