@@ -1,9 +1,9 @@
 # What a contributor needs, by name. The checks themselves are in .ci/check.
 .DEFAULT_GOAL := help
-.PHONY: help test fmt lint docs proof features deny fuzz bench oracle clean
+.PHONY: help test fmt lint docs proof features deny fuzz bench bench-gate oracle clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
 test: ## everything that CI checks, cheap checks first
 	@.ci/check format lint docs proof deny tests features fuzz
@@ -29,8 +29,13 @@ deny: ## licences, bans and sources of what we depend on
 fuzz: ## fuzz every target for FUZZ_SECONDS (60) each
 	@.ci/fuzz
 
-bench: ## micro-benchmarks
+bench: ## micro-benchmarks and bytes per object; see docs/performance.md
 	cargo bench --locked --package gangline-benches
+
+bench-gate: ## instruction counts against their limits; needs valgrind and gungraun-runner
+	@command -v valgrind >/dev/null || { echo "valgrind is missing; get it with: apt-get install valgrind"; exit 1; }
+	@command -v gungraun-runner >/dev/null || { echo "gungraun-runner is missing; get it with: cargo install --locked gungraun-runner --version 0.20.0"; exit 1; }
+	cargo bench --locked --package gangline-benches --features gate --bench instructions
 
 oracle: ## compare the search with the exhaustive one on 10^6 random worlds
 	GANGLINE_ORACLE_WORLDS=1000000 cargo test --locked --release --package gangline --test oracle

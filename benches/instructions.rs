@@ -29,13 +29,13 @@ fn at_most(instructions: u64) -> LibraryBenchmarkConfig {
     LibraryBenchmarkConfig::default().tool(callgrind).to_owned()
 }
 
-/// Valgrind counts whole functions: what is dropped afterwards is handed out.
+// Valgrind counts whole functions: what is dropped afterwards is handed out.
 #[library_benchmark]
 #[bench::unconstrained(
-    setup = waiting, args = (TopologyRule::default()), config = at_most(9_000_000)
+    setup = waiting, args = (TopologyRule::default()), config = at_most(2_740_000)
 )]
 #[bench::preferred_rack(
-    setup = waiting, args = (preferred(RACK)), config = at_most(9_000_000)
+    setup = waiting, args = (preferred(RACK)), config = at_most(6_130_000)
 )]
 fn decide_gang(mut arrival: Arrival) -> (Arrival, Option<(Verdict, usize)>) {
     let decided = black_box(arrival.decide());
@@ -65,7 +65,7 @@ fn before_bind() -> (Scheduler, Event) {
 }
 
 #[library_benchmark]
-#[bench::bound(setup = before_bind, config = at_most(9_000))]
+#[bench::bound(setup = before_bind, config = at_most(5_960))]
 fn apply_pod((mut engine, event): (Scheduler, Event)) -> Scheduler {
     apply(&mut engine, black_box(event));
     engine

@@ -236,6 +236,7 @@ pub fn gang(name: &str, members: u32, topology: TopologyRule) -> (GangSpec, Vec<
         started: false,
         disruption: Disruption::default(),
         scoring: None,
+        started: false,
         problem: None,
     };
     (spec, pods)
