@@ -1,4 +1,5 @@
 //! Kubernetes objects in, gangs out.
+#![forbid(unsafe_code)]
 
 pub mod api;
 pub mod cards;
