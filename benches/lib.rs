@@ -236,7 +236,6 @@ pub fn gang(name: &str, members: u32, topology: TopologyRule) -> (GangSpec, Vec<
         started: false,
         disruption: Disruption::default(),
         scoring: None,
-        started: false,
         problem: None,
     };
     (spec, pods)

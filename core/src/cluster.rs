@@ -17,14 +17,13 @@ use smallvec::SmallVec;
 
 use crate::{
     bits::CardSet,
-    device::{CardAsk, Inventory, KindIx},
+    device::{Inventory, KindIx},
     hash::Map,
-    request::{
-        CPU, HostPort, LabelSelector, MEMORY, NODE_LEVEL, NamespaceScope, PODS, PodTerm, Template,
-    },
+    request::{CPU, HostPort, MEMORY, NODE_LEVEL, PODS, Template},
     symbols::{Symbol, Symbols},
 };
 
+mod charges;
 pub(crate) mod class;
 pub(crate) mod domain;
 mod order;
@@ -32,14 +31,15 @@ pub(crate) mod relation;
 pub(crate) mod shape;
 pub mod spec;
 pub(crate) mod template;
+mod terms;
 
 use class::{ClassIx, Classes};
 use domain::{KeyIx, NO_DOMAIN, NODE_KEY, Partition};
 pub(crate) use order::natural;
-use relation::{Term, TermIdentity, TermIx, bump};
+use relation::{Term, TermIdentity, TermIx};
 use shape::{ShapeIx, Shapes, StaticFit};
 pub use spec::{NodeCards, NodeSpec};
-use template::{Compiled, CompiledSpread, TemplateIx};
+use template::{Compiled, TemplateIx};
 
 /// Index of a node in its scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -409,390 +409,7 @@ impl Cluster {
 
     // ---- templates and terms -----------------------------------------------------------------
 
-    pub(crate) fn template(&self, template: TemplateIx) -> &Compiled {
-        &self.templates[template.0 as usize]
-    }
-
-    pub(crate) fn term(&self, term: TermIx) -> &Term {
-        &self.terms[term.0 as usize]
-    }
-
-    /// Compiles a template, or finds it compiled. True: terms or the pod labels they ask about
-    /// grew, so that every pod must be compiled again and counted in anew
-    /// ([`Cluster::forget_counts`], [`Cluster::count_in`]) by whoever knows the pods.
-    ///
-    /// Labels that no term asks about are left out first: controllers give each pod labels of its
-    /// own, and members that differ in nothing else must be alike.
-    pub(crate) fn compile(&mut self, source: &Arc<Template>) -> (TemplateIx, bool) {
-        let address = Arc::as_ptr(source) as usize;
-        if let Some(&(_, ix)) = self.template_by_address.get(&address) {
-            return (ix, false);
-        }
-        let before = (self.terms.len(), self.pod_labels.len());
-        let mut ix = self.compile_projected(source);
-        let grew = before != (self.terms.len(), self.pod_labels.len());
-        if grew {
-            self.template_by_address.clear();
-            ix = self.compile_projected(source);
-        }
-        // Bounded, so that a stream of one-off `Arc`s does not keep every template alive.
-        if self.template_by_address.len() >= 4096 {
-            self.template_by_address.clear();
-        }
-        self.template_by_address
-            .insert(address, (source.clone(), ix));
-        (ix, grew)
-    }
-
-    /// Whether exactly this `Arc` was compiled before.
-    pub(crate) fn knows(&self, source: &Arc<Template>) -> bool {
-        self.template_by_address
-            .contains_key(&(Arc::as_ptr(source) as usize))
-    }
-
-    fn compile_projected(&mut self, source: &Arc<Template>) -> TemplateIx {
-        if source
-            .labels
-            .keys()
-            .all(|key| self.pod_labels.contains(key))
-        {
-            return self.compile_exact(source);
-        }
-        let mut projected = Template::clone(source);
-        projected
-            .labels
-            .retain(|key, _| self.pod_labels.contains(key));
-        self.compile_exact(&Arc::new(projected))
-    }
-
-    fn compile_exact(&mut self, source: &Arc<Template>) -> TemplateIx {
-        match self.template_by_source.get(source) {
-            Some(&ix) => ix,
-            None => self.compile_new(source),
-        }
-    }
-
-    fn compile_new(&mut self, source: &Arc<Template>) -> TemplateIx {
-        let ix = TemplateIx(self.templates.len() as u32);
-        let mut amounts: SmallVec<[(u16, i64); 4]> = SmallVec::new();
-        amounts.push((PODS_IX, 1));
-        for (name, &amount) in &source.resources {
-            if amount > 0 && name != PODS {
-                let resource = self.resource(name);
-                amounts.push((resource, amount));
-            }
-        }
-        amounts.sort_unstable();
-        let cards = source
-            .cards
-            .as_ref()
-            .filter(|cards| cards.count > 0)
-            .map(|cards| CardAsk {
-                kind: self.kind(&cards.kind),
-                count: cards.count,
-            });
-        let relations = &source.relations;
-        let anti_affinity: Vec<TermIx> = relations
-            .anti_affinity
-            .iter()
-            .map(|term| self.pod_term(source, term))
-            .collect();
-        // Kubernetes asks for one pod that matches all affinity terms at once.
-        let terms = relations.affinity.iter();
-        let all_terms: Vec<_> = terms
-            .flat_map(|term| term.selector.requirements.iter().cloned())
-            .collect();
-        let mut affinity = Vec::new();
-        for term in &relations.affinity {
-            let selector = LabelSelector {
-                requirements: all_terms.clone(),
-            };
-            affinity.push(self.pod_term(
-                source,
-                &PodTerm {
-                    selector,
-                    ..term.clone()
-                },
-            ));
-        }
-        let mut wishes = Vec::new();
-        for (weight, term) in &relations.preferred {
-            wishes.push((*weight, self.pod_term(source, term)));
-        }
-        let mut spread = Vec::new();
-        for rule in &relations.spread {
-            let own = NamespaceScope {
-                names: [source.namespace.clone()].into(),
-                selector: None,
-            };
-            let term = self.intern_term(&rule.topology_key, &rule.selector, own);
-            if rule.required {
-                spread.push(CompiledSpread {
-                    term,
-                    max_skew: rule.max_skew.max(1),
-                    min_domains: rule.min_domains,
-                    honor_node_affinity: rule.honor_node_affinity,
-                    honor_taints: rule.honor_taints,
-                });
-            } else {
-                wishes.push((-100, term));
-            }
-        }
-        if self.shapes.take_interest(template::label_keys(source)) {
-            self.reshape_all();
-        }
-        let counted_by = (0..self.terms.len() as u32)
-            .map(TermIx)
-            .filter(|&term| self.counts(term, source))
-            .collect();
-        self.templates.push(Compiled {
-            source: source.clone(),
-            amounts,
-            cards,
-            names_nodes: template::names_nodes(source),
-            affinity,
-            anti_affinity,
-            spread,
-            wishes,
-            counted_by,
-        });
-        self.static_fits.push(Vec::new());
-        self.template_by_source.insert(source.clone(), ix);
-        ix
-    }
-
-    fn pod_term(&mut self, source: &Template, term: &PodTerm) -> TermIx {
-        let mut namespaces = term.namespaces.clone();
-        if namespaces.names.is_empty() && namespaces.selector.is_none() {
-            namespaces.names.push(source.namespace.clone());
-        }
-        namespaces.names.sort_unstable();
-        self.intern_term(&term.topology_key, &term.selector, namespaces)
-    }
-
-    fn intern_term(
-        &mut self,
-        key: &str,
-        selector: &LabelSelector,
-        namespaces: NamespaceScope,
-    ) -> TermIx {
-        let key = self.key(key);
-        let identity = TermIdentity {
-            key,
-            selector: selector.clone(),
-            namespaces,
-        };
-        if let Some(&term) = self.term_by_identity.get(&identity) {
-            return term;
-        }
-        let term = TermIx(self.terms.len() as u32);
-        for requirement in &selector.requirements {
-            if !self.pod_labels.contains(&requirement.key) {
-                self.pod_labels.insert(requirement.key.clone());
-            }
-        }
-        self.terms.push(Term::new(identity.clone()));
-        self.term_by_identity.insert(identity, term);
-        for index in 0..self.templates.len() {
-            if self.counts(term, &self.templates[index].source) {
-                self.templates[index].counted_by.push(term);
-            }
-        }
-        term
-    }
-
-    /// Whether pods of a template match a term.
-    fn counts(&self, term: TermIx, source: &Template) -> bool {
-        let identity = &self.term(term).identity;
-        let scope = &identity.namespaces;
-        let labels = self
-            .symbols
-            .get(&source.namespace)
-            .and_then(|n| self.namespaces.get(&n));
-        let labels = labels.unwrap_or(&self.no_labels);
-        let by_labels = |selector: &LabelSelector| selector.matches(labels);
-        (scope.names.contains(&source.namespace) || scope.selector.as_ref().is_some_and(by_labels))
-            && identity.selector.matches(&source.labels)
-    }
-
-    /// Sets a namespace's labels. True: other pods may match now, so that they must be counted in
-    /// anew, as after [`Cluster::compile`].
-    pub(crate) fn set_namespace(&mut self, name: &str, labels: BTreeMap<String, String>) -> bool {
-        let name = self.symbols.intern(name);
-        self.namespaces.insert(name, Arc::new(labels));
-        if self
-            .terms
-            .iter()
-            .all(|term| term.identity.namespaces.selector.is_none())
-        {
-            return false;
-        }
-        for index in 0..self.templates.len() {
-            let source = self.templates[index].source.clone();
-            let all = (0..self.terms.len() as u32).map(TermIx);
-            let counted_by = all.filter(|&term| self.counts(term, &source)).collect();
-            self.templates[index].counted_by = counted_by;
-        }
-        true
-    }
-
-    /// Empties every term's counters.
-    pub(crate) fn forget_counts(&mut self) {
-        for term in &mut self.terms {
-            term.matching.clear();
-            term.carriers.clear();
-            term.total = 0;
-        }
-    }
-
-    /// Counts a charged pod in or out of the terms that count it.
-    pub(crate) fn count_in(&mut self, node: NodeIx, template: TemplateIx, add: bool) {
-        let template = &self.templates[template.0 as usize];
-        let of =
-            |partitions: &[Partition], key: KeyIx| partitions[usize::from(key.0)].domain_of(node);
-        for &term in &template.counted_by {
-            let term = &mut self.terms[term.0 as usize];
-            let domain = of(&self.partitions, term.identity.key);
-            if domain != NO_DOMAIN {
-                bump(&mut term.matching, domain, add);
-            }
-            term.total = if add {
-                term.total + 1
-            } else {
-                term.total.saturating_sub(1)
-            };
-        }
-        for &term in &template.anti_affinity {
-            let term = &mut self.terms[term.0 as usize];
-            let domain = of(&self.partitions, term.identity.key);
-            if domain != NO_DOMAIN {
-                bump(&mut term.carriers, domain, add);
-            }
-        }
-    }
-
-    /// The static answer of a class to a template that names no node; asked once a shape.
-    pub(crate) fn static_fit(&mut self, template: TemplateIx, class: ClassIx) -> StaticFit {
-        let shape = self.classes.get(class).shape;
-        let answers = &mut self.static_fits[template.0 as usize];
-        let index = shape.0 as usize;
-        if answers.len() <= index {
-            answers.resize(index + 1, None);
-        }
-        if let Some(answer) = answers[index] {
-            return answer;
-        }
-        let answer = self
-            .shapes
-            .get(shape)
-            .judge(&self.templates[template.0 as usize]);
-        self.static_fits[template.0 as usize][index] = Some(answer);
-        answer
-    }
-
     // ---- charges -----------------------------------------------------------------------------
-
-    /// Charges a member of a template with these cards to a node, whether it fits or not.
-    pub(crate) fn charge(&mut self, node: NodeIx, template: TemplateIx, cards: CardSet) {
-        self.change(node, template, cards, true);
-    }
-
-    /// Takes back a charge that was made with the same arguments.
-    pub(crate) fn release(&mut self, node: NodeIx, template: TemplateIx, cards: CardSet) {
-        self.change(node, template, cards, false);
-    }
-
-    fn change(&mut self, node: NodeIx, template: TemplateIx, cards: CardSet, made: bool) {
-        if self.journaling {
-            self.journal.push(JournalEntry {
-                node,
-                template,
-                cards,
-                made,
-            });
-        }
-        let ix = node.0 as usize;
-        let stride = self.resources.len();
-        let compiled = &self.templates[template.0 as usize];
-        let free = &mut self.free[ix * stride..(ix + 1) * stride];
-        for &(resource, amount) in &compiled.amounts {
-            let slot = &mut free[usize::from(resource)];
-            // Amounts are checked when they enter, so the sum of all pods of a node fits.
-            *slot = if made {
-                slot.wrapping_sub(amount)
-            } else {
-                slot.wrapping_add(amount)
-            };
-        }
-        let slot = &mut self.nodes[ix];
-        for port in &compiled.source.host_ports {
-            if made {
-                slot.ports.push(port.clone());
-            } else if let Some(at) = slot.ports.iter().position(|held| held == port) {
-                slot.ports.swap_remove(at);
-            }
-        }
-        if let Some(ask) = compiled.cards {
-            let before = slot.cards.free(ask.kind);
-            if made {
-                slot.cards.take(ask, cards);
-            } else {
-                slot.cards.give_back(ask, cards);
-            }
-            let after = slot.cards.free(ask.kind);
-            if before != after {
-                for partition in &mut self.partitions[1..] {
-                    partition.recount(node, ask.kind, before, after);
-                }
-            }
-        }
-        if !(compiled.counted_by.is_empty() && compiled.anti_affinity.is_empty()) {
-            self.count_in(node, template, made);
-        }
-        self.reclass(node);
-    }
-
-    /// Starts to note changes; [`Cluster::undo_to`] with the returned mark takes them back.
-    pub(crate) fn begin(&mut self) -> usize {
-        self.journaling = true;
-        self.journal.len()
-    }
-
-    /// Takes back every change since the mark, latest first.
-    pub(crate) fn undo_to(&mut self, mark: usize) {
-        self.journaling = false;
-        while self.journal.len() > mark {
-            let Some(entry) = self.journal.pop() else {
-                break;
-            };
-            self.change(entry.node, entry.template, entry.cards, !entry.made);
-        }
-        self.journaling = true;
-    }
-
-    /// Stops noting changes and keeps them.
-    pub(crate) fn commit(&mut self) {
-        self.journaling = false;
-        self.journal.clear();
-    }
-
-    /// Whether the node can take one more member of the template, judged by what is free alone:
-    /// `None` if so, otherwise what is short.
-    pub(crate) fn shortage(&self, node: NodeIx, template: TemplateIx) -> Option<Shortage> {
-        let compiled = self.template(template);
-        if let Some(ask) = compiled
-            .cards
-            .filter(|&ask| self.node(node).cards.capacity(ask) == 0)
-        {
-            return Some(Shortage::Cards(ask.kind));
-        }
-        let free = self.free_of(node);
-        let short = compiled.amounts.iter().find(|&&(resource, amount)| {
-            free.get(usize::from(resource))
-                .is_none_or(|&free| free < amount)
-        });
-        short.map(|&(resource, _)| Shortage::Resource(resource))
-    }
 }
 
 /// What a node has too little of.
@@ -877,15 +494,6 @@ impl Cluster {
             .collect();
         order.sort_unstable_by(|&a, &b| self.compare_nodes(a, b));
         order
-    }
-
-    /// Labels of all described namespaces.
-    pub(crate) fn namespaces(&self) -> BTreeMap<String, BTreeMap<String, String>> {
-        let described = |(name, labels): (&Symbol, &Arc<BTreeMap<String, String>>)| {
-            (self.symbols.text(*name).into(), BTreeMap::clone(labels))
-        };
-        #[allow(clippy::disallowed_methods, reason = "collected into an ordered map")]
-        self.namespaces.iter().map(described).collect()
     }
 
     /// Present nodes in node order; valid after [`Cluster::settle_order`].

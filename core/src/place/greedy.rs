@@ -3,10 +3,10 @@
 //! Never wrong when it succeeds (each placement is checked against the state that the ones before
 //! left), and exact for one batch without relations. When it fails nothing is proven.
 
-use alloc::{collections::BinaryHeap, vec::Vec};
+use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use super::{Request, Scope, Search};
+use super::{Request, Search};
 use crate::{
     cluster::{
         Cluster, NodeIx,
@@ -15,6 +15,9 @@ use crate::{
     gang::Minimum,
     place::tree::TreeKind,
 };
+
+mod domains;
+mod fill;
 
 /// Price, rank, node.
 type Candidate = Reverse<(i64, u32, NodeIx)>;
@@ -110,103 +113,6 @@ impl Search {
         }
         self.greedy.domains.truncate(start);
         false
-    }
-
-    /// Appends the domains of a key that could hold a sub-tree, smallest first: by how many of the
-    /// sub-tree's members they hold, then free cards, then node order. Returns where they start.
-    fn rank_domains(
-        &mut self,
-        cluster: &mut Cluster,
-        request: &Request<'_>,
-        ix: u32,
-        key: KeyIx,
-        aim: Aim,
-    ) -> usize {
-        let start = self.greedy.domains.len();
-        if key == NODE_KEY {
-            self.rank_nodes(cluster, request, ix, aim);
-            return start;
-        }
-        for domain in 0..cluster.partition(key).domains.len() as u32 {
-            if let Some((capacity, free)) = self.holds(cluster, request, ix, key, domain, aim) {
-                self.greedy.domains.push((capacity, free, domain));
-            }
-        }
-        let first_rank = |domain: u32| {
-            let nodes = &cluster.partition(key).domains[domain as usize].nodes;
-            nodes
-                .first()
-                .map_or(u32::MAX, |&node| cluster.node(node).rank)
-        };
-        self.greedy.domains[start..]
-            .sort_unstable_by_key(|&(capacity, free, domain)| (capacity, free, first_rank(domain)));
-        start
-    }
-
-    fn rank_nodes(&mut self, cluster: &mut Cluster, request: &Request<'_>, ix: u32, aim: Aim) {
-        let start = self.greedy.domains.len();
-        for rank in 0..cluster.ordered().len() {
-            let node = cluster.ordered()[rank];
-            let key = NODE_KEY;
-            if let Some((capacity, free)) = self.holds(cluster, request, ix, key, node.0, aim) {
-                self.greedy.domains.push((capacity, free, node.0));
-            }
-        }
-        self.greedy.domains[start..].sort_unstable_by_key(|&(capacity, free, node)| {
-            (capacity, free, cluster.node(NodeIx(node)).rank)
-        });
-    }
-
-    /// Capacity and free cards of a domain for a sub-tree, or `None` if some batch that must go
-    /// there cannot.
-    fn holds(
-        &mut self,
-        cluster: &mut Cluster,
-        request: &Request<'_>,
-        ix: u32,
-        key: KeyIx,
-        domain: u32,
-        aim: Aim,
-    ) -> Option<(u32, u32)> {
-        let mut total = 0_u32;
-        let mut free = 0;
-        for batch in 0..request.batches.len() as u32 {
-            let wanted = &request.batches[batch as usize];
-            if !request.tree.subtree(ix).contains(&wanted.leaf) {
-                continue;
-            }
-            let missing = wanted.count - self.placed_of[batch as usize];
-            let mandatory = match request.tree.nodes[wanted.leaf as usize].kind {
-                TreeKind::Leaf { min, .. } => self.counted(request, wanted.leaf) < min,
-                TreeKind::Inner(_) => false,
-            };
-            if let Some(ask) = cluster.template(wanted.template).cards {
-                if key == NODE_KEY {
-                    free = cluster.node(NodeIx(domain)).cards.free(ask.kind);
-                } else {
-                    let domain = &cluster.partition(key).domains[domain as usize];
-                    // Kept incrementally: most domains drop out here, without a look at a node.
-                    if aim == Aim::All && domain.card_capacity(ask.kind, ask.count) < missing {
-                        return None;
-                    }
-                    free = domain.free_cards(ask.kind);
-                }
-            }
-            let mut capacity = 0_u32;
-            let nodes = Scope::of(cluster, key, domain).len();
-            for index in 0..nodes {
-                let node = Scope::of(cluster, key, domain).get(index);
-                if self.in_scope(cluster, request, wanted.leaf, node) {
-                    let rate = self.rate_node(cluster, request, batch, node, false);
-                    capacity = capacity.saturating_add(rate.capacity);
-                }
-            }
-            if (capacity == 0 && mandatory) || (aim == Aim::All && capacity < missing) {
-                return None;
-            }
-            total = total.saturating_add(capacity);
-        }
-        Some((total, free))
     }
 
     /// Places a sub-tree in as few domains of a preferred level as it can: one domain of that
@@ -324,34 +230,6 @@ impl Search {
         self.inside(cluster, request, ix, aim)
     }
 
-    /// At most this many members of a batch fit in a domain now.
-    fn domain_capacity(
-        &mut self,
-        cluster: &mut Cluster,
-        request: &Request<'_>,
-        batch: u32,
-        key: KeyIx,
-        domain: u32,
-    ) -> u32 {
-        let wanted = &request.batches[batch as usize];
-        let place = &cluster.partition(key).domains[domain as usize];
-        let nodes = place.nodes.len();
-        if let Some(ask) = cluster.template(wanted.template).cards
-            && place.card_capacity(ask.kind, ask.count) == 0
-        {
-            return 0;
-        }
-        let mut capacity = 0_u32;
-        for index in 0..nodes {
-            let node = cluster.partition(key).domains[domain as usize].nodes[index];
-            if self.in_scope(cluster, request, wanted.leaf, node) {
-                let rate = self.rate_node(cluster, request, batch, node, true);
-                capacity = capacity.saturating_add(rate.capacity);
-            }
-        }
-        capacity
-    }
-
     /// Places the members of a sub-tree whose domain is fixed.
     fn inside(&mut self, cluster: &mut Cluster, request: &Request<'_>, ix: u32, aim: Aim) -> bool {
         match request.tree.nodes[ix as usize].kind {
@@ -458,176 +336,6 @@ impl Search {
         start
     }
 
-    /// Places up to `wanted` members of a leaf, its batches with the largest members first. True if
-    /// that many (or, without `exact`, all of them) were placed.
-    fn fill_leaf(
-        &mut self,
-        cluster: &mut Cluster,
-        request: &Request<'_>,
-        leaf: u32,
-        wanted: u32,
-        exact: bool,
-    ) -> bool {
-        let mut wanted = wanted;
-        let mut complete = true;
-        let start = self.greedy.children.len();
-        for (ix, batch) in request.batches.iter().enumerate() {
-            if batch.leaf == leaf {
-                self.greedy.children.push(ix as u32);
-            }
-        }
-        self.greedy.children[start..].sort_unstable_by_key(|&batch| {
-            let size = size(cluster, request.batches[batch as usize].template);
-            (Reverse(size), batch)
-        });
-        let end = self.greedy.children.len();
-        for index in start..end {
-            let batch = self.greedy.children[index];
-            let missing = request.batches[batch as usize].count - self.placed_of[batch as usize];
-            let count = missing.min(wanted);
-            let placed = self.fill_scope(cluster, request, batch, count);
-            wanted -= placed;
-            complete &= placed == count;
-        }
-        self.greedy.children.truncate(start);
-        if exact { wanted == 0 } else { complete }
-    }
-
-    /// Places up to `count` members of a batch where its leaf may be. Returns how many.
-    fn fill_scope(
-        &mut self,
-        cluster: &mut Cluster,
-        request: &Request<'_>,
-        batch: u32,
-        count: u32,
-    ) -> u32 {
-        let wanted = &request.batches[batch as usize];
-        let free_choice = request.tree.upward(wanted.leaf).all(|ix| {
-            request.tree.nodes[ix as usize].required.is_none()
-                && self.narrowed[ix as usize].is_none()
-        });
-        let by_class = free_choice
-            && request.forbidden.is_empty()
-            && cluster.template(wanted.template).is_judged_by_class();
-        if by_class {
-            return self.fill_classes(cluster, request, batch, count);
-        }
-        let scope = self.scope(cluster, request, wanted.leaf);
-        let (len, one) = match scope {
-            Scope::One(node) => (1, Some(node)),
-            Scope::Nodes(nodes) => (nodes.len(), None),
-        };
-        // The list is read again by index, since charges need the cluster to themselves.
-        let source = self.scope_source(cluster, request, wanted.leaf);
-        self.fill(cluster, request, batch, count, |cluster, index| {
-            if index >= len {
-                return None;
-            }
-            one.or_else(|| Some(source.list(cluster)[index]))
-        })
-    }
-
-    fn scope_source(&self, cluster: &Cluster, request: &Request<'_>, leaf: u32) -> Source {
-        let mut best = (cluster.ordered().len(), Source::All);
-        for ix in request.tree.upward(leaf) {
-            let required = request.tree.nodes[ix as usize].required;
-            let fixed = required.map(|key| (key, self.domain[ix as usize]));
-            for (key, domain) in [fixed, self.narrowed[ix as usize]].into_iter().flatten() {
-                if domain != NO_DOMAIN && key != NODE_KEY {
-                    let len = Scope::of(cluster, key, domain).len();
-                    if len < best.0 {
-                        best = (len, Source::Domain(key, domain));
-                    }
-                }
-            }
-        }
-        best.1
-    }
-
-    /// Places up to `count` members one by one on the cheapest class's first node.
-    fn fill_classes(
-        &mut self,
-        cluster: &mut Cluster,
-        request: &Request<'_>,
-        batch: u32,
-        count: u32,
-    ) -> u32 {
-        for done in 0..count {
-            self.steps += 1;
-            match self.rates.of_batch(batch).cheapest(cluster) {
-                Some(node) if self.put(cluster, request, batch, node) => {}
-                _ => return done,
-            }
-        }
-        count
-    }
-
-    /// Places up to `count` members on the listed nodes, cheapest first, a node again and again
-    /// while it stays cheapest. Returns how many.
-    fn fill(
-        &mut self,
-        cluster: &mut Cluster,
-        request: &Request<'_>,
-        batch: u32,
-        count: u32,
-        list: impl Fn(&Cluster, usize) -> Option<NodeIx>,
-    ) -> u32 {
-        let leaf = request.batches[batch as usize].leaf;
-        let spreads = !cluster
-            .template(request.batches[batch as usize].template)
-            .spread
-            .is_empty();
-        let mut candidates = core::mem::take(&mut self.greedy.candidates);
-        let mut later = core::mem::take(&mut self.greedy.later);
-        candidates.clear();
-        later.clear();
-        let mut index = 0;
-        while let Some(node) = list(cluster, index) {
-            index += 1;
-            if self.in_scope(cluster, request, leaf, node) {
-                later.push(node);
-            }
-        }
-        let mut done = 0;
-        // With spread rules a node that is refused now may do after others were used.
-        loop {
-            let before = done;
-            for node in later.drain(..) {
-                let rate = self.rate_node(cluster, request, batch, node, false);
-                if rate.capacity > 0 {
-                    candidates.push(Reverse((rate.price, cluster.node(node).rank, node)));
-                }
-            }
-            let mut heap = BinaryHeap::from(core::mem::take(&mut candidates));
-            while done < count {
-                let Some(Reverse((_, _, node))) = heap.pop() else {
-                    break;
-                };
-                self.steps += 1;
-                let strict = self.rate_node(cluster, request, batch, node, true);
-                if strict.capacity == 0 || !self.put(cluster, request, batch, node) {
-                    if spreads {
-                        later.push(node);
-                    }
-                    continue;
-                }
-                done += 1;
-                let rate = self.rate_node(cluster, request, batch, node, false);
-                if rate.capacity > 0 {
-                    heap.push(Reverse((rate.price, cluster.node(node).rank, node)));
-                }
-            }
-            candidates = heap.into_vec();
-            candidates.clear();
-            if done == count || done == before || later.is_empty() {
-                break;
-            }
-        }
-        self.greedy.candidates = candidates;
-        self.greedy.later = later;
-        done
-    }
-
     /// After the minima are met: more members of what runs, then further sub-groups, while there
     /// is room. Leaves a valid plan.
     pub(super) fn extend(&mut self, cluster: &mut Cluster, request: &Request<'_>) {
@@ -725,22 +433,6 @@ fn pick_domain(capacities: &[u32], missing: u32) -> Option<u32> {
         }
     }
     best.map(|(_, domain)| domain)
-}
-
-/// Where a list of nodes is read from.
-#[derive(Clone, Copy, Debug)]
-enum Source {
-    All,
-    Domain(KeyIx, u32),
-}
-
-impl Source {
-    fn list(self, cluster: &Cluster) -> &[NodeIx] {
-        match self {
-            Source::All => cluster.ordered(),
-            Source::Domain(key, domain) => &cluster.partition(key).domains[domain as usize].nodes,
-        }
-    }
 }
 
 /// What makes a member hard to place: cards first, then processor time, then memory.

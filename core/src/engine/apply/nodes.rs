@@ -1,0 +1,199 @@
+//! Nodes that come, change and go, and which cards the pods of a node hold.
+
+use alloc::{format, sync::Arc};
+
+use smallvec::SmallVec;
+
+use super::{
+    super::{
+        NodeIx, Rejection, Scheduler,
+        store::{Charge, PodIx, Purpose},
+    },
+    MOST, invalid,
+};
+use crate::{bits::CardSet, cluster::NodeSpec, units::Uid};
+
+impl Scheduler {
+    pub(super) fn apply_node(&mut self, spec: NodeSpec) -> Result<(), Rejection> {
+        check_node(&spec)?;
+        let node = self.cluster.node_slot(&spec.name);
+        if self.cluster.node(node).spec.as_deref() == Some(&spec) {
+            return Ok(());
+        }
+        let spec = Arc::new(spec);
+        if self.cluster.mark(node, &spec) {
+            self.loosened += 1;
+            self.changed += 1;
+            return Ok(());
+        }
+        self.without_charges(node, |cluster| cluster.describe(node, spec));
+        Ok(())
+    }
+
+    pub(super) fn apply_node_gone(&mut self, name: &str) {
+        let Some(node) = self.cluster.find_node(name) else {
+            return;
+        };
+        self.without_charges(node, |cluster| cluster.retire(node));
+        // Nothing that is only planned can go there any more.
+        let held: SmallVec<[PodIx; 8]> = self
+            .pods_on(node)
+            .iter()
+            .copied()
+            .filter(|&pod| self.is_held(pod))
+            .collect();
+        for &pod in &held {
+            self.count(pod, false);
+            self.drop_charge(pod);
+            self.count(pod, true);
+        }
+        for &pod in &held {
+            if let Some(gang) = self.pods.get(pod.0).map(|pod| pod.gang) {
+                self.touch(gang);
+            }
+        }
+    }
+
+    /// Takes every charge off a node, changes it, and charges it again.
+    pub(super) fn without_charges(
+        &mut self,
+        node: NodeIx,
+        change: impl FnOnce(&mut crate::cluster::Cluster),
+    ) {
+        self.loosened += 1;
+        self.changed += 1;
+        let pods: SmallVec<[PodIx; 16]> = self.pods_on(node).into();
+        for &pod in &pods {
+            if let Some((template, charge)) = self.charge_of(pod) {
+                self.cluster.release(charge.node, template, charge.cards);
+            }
+        }
+        change(&mut self.cluster);
+        for &pod in &pods {
+            if let Some((template, charge)) = self.charge_of(pod) {
+                // Which cards it has is settled below; none are taken in between.
+                self.cluster.charge(node, template, CardSet::EMPTY);
+                if let Some(entry) = self.pods.get_mut(pod.0) {
+                    entry.charge = Some(Charge {
+                        cards: CardSet::EMPTY,
+                        ..charge
+                    });
+                }
+                let keep = charge.cards;
+                self.remembered_cards.push((pod, keep));
+            }
+        }
+        self.settle_cards(node, None);
+        self.remembered_cards.clear();
+    }
+
+    /// Decides which cards the pods of a node hold: those they say or were given, then, in order of
+    /// uid, the lowest healthy free ones, then unhealthy ones. It depends on the set of pods alone,
+    /// not on the order in which they were seen. `fresh` is on the ledger but not charged yet.
+    pub(super) fn settle_cards(&mut self, node: NodeIx, fresh: Option<PodIx>) {
+        let mut wanting: SmallVec<[(bool, Uid, PodIx); 16]> = SmallVec::new();
+        for &ix in self.pods_on(node) {
+            let Some(pod) = self.pods.get(ix.0) else {
+                continue;
+            };
+            if self.cluster.template(pod.template).cards.is_some() {
+                let held = pod
+                    .charge
+                    .is_some_and(|charge| charge.purpose == Purpose::Held);
+                wanting.push((pod.spec.cards.is_none() && !held, pod.spec.uid, ix));
+            }
+        }
+        if wanting.is_empty() {
+            return;
+        }
+        wanting.sort_unstable();
+        let mut given: SmallVec<[(PodIx, CardSet); 16]> = SmallVec::new();
+        let mut taken: SmallVec<[(u16, CardSet); 2]> = SmallVec::new();
+        for &(_, _, ix) in &wanting {
+            let Some(pod) = self.pods.get(ix.0) else {
+                continue;
+            };
+            let Some(ask) = self.cluster.template(pod.template).cards else {
+                continue;
+            };
+            let pools = self.cluster.node(node).cards.pools();
+            let Some(pool) = pools.iter().find(|pool| pool.kind == ask.kind) else {
+                given.push((ix, CardSet::EMPTY));
+                continue;
+            };
+            let used = taken
+                .iter()
+                .find(|(kind, _)| *kind == ask.kind)
+                .map_or(CardSet::EMPTY, |t| t.1);
+            let free = pool.all.difference(used);
+            let remembered = self.remembered_cards.iter().find(|(pod, _)| *pod == ix);
+            let said = match pod.charge {
+                Some(Charge {
+                    purpose: Purpose::Held,
+                    cards,
+                    ..
+                }) => Some(remembered.map_or(cards, |(_, cards)| *cards)),
+                _ => pod.spec.cards,
+            };
+            let mut cards = said.unwrap_or_default().intersection(free);
+            for source in [free.difference(pool.unhealthy), free] {
+                let missing = ask.count.saturating_sub(cards.len());
+                let rest = source.difference(cards);
+                let more = rest.lowest(missing.min(rest.len())).unwrap_or_default();
+                cards = cards.union(more);
+            }
+            match taken.iter_mut().find(|(kind, _)| *kind == ask.kind) {
+                Some((_, all)) => *all = all.union(cards),
+                None => taken.push((ask.kind, cards)),
+            }
+            given.push((ix, cards));
+        }
+        // Take all back first, so that no card is given twice on the way.
+        given.retain(|&mut (ix, cards)| {
+            let changes = self
+                .charge_of(ix)
+                .is_some_and(|(_, charge)| charge.cards != cards);
+            changes || fresh == Some(ix)
+        });
+        for &(ix, _) in &given {
+            if let Some((template, charge)) = self.charge_of(ix).filter(|_| fresh != Some(ix)) {
+                self.cluster.release(node, template, charge.cards);
+            }
+        }
+        for &(ix, cards) in &given {
+            if let Some((template, charge)) = self.charge_of(ix) {
+                self.cluster.charge(node, template, cards);
+                if let Some(pod) = self.pods.get_mut(ix.0) {
+                    pod.charge = Some(Charge { cards, ..charge });
+                }
+            }
+        }
+    }
+}
+
+fn check_node(spec: &NodeSpec) -> Result<(), Rejection> {
+    let object = || format!("node {}", spec.name);
+    if spec.name.is_empty() {
+        return Err(invalid(object(), "name", &"empty", "a name"));
+    }
+    for (name, &amount) in &spec.resources {
+        if !(0..=MOST).contains(&amount) {
+            let field = format!("resources.{name}");
+            return Err(invalid(object(), &field, &amount, "0 to 2^60"));
+        }
+    }
+    for (index, cards) in spec.cards.iter().enumerate() {
+        if spec.cards[..index]
+            .iter()
+            .any(|other| other.kind == cards.kind)
+        {
+            return Err(invalid(
+                object(),
+                "cards.kind",
+                &cards.kind,
+                "each kind once",
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! Which domains could hold a sub-tree, smallest sufficient first.
+
+use super::{
+    super::{Request, Scope, Search},
+    Aim,
+};
+use crate::{
+    cluster::{
+        Cluster, NodeIx,
+        domain::{KeyIx, NODE_KEY},
+    },
+    place::tree::TreeKind,
+};
+
+impl Search {
+    /// Appends the domains of a key that could hold a sub-tree, smallest first: by how many of the
+    /// sub-tree's members they hold, then free cards, then node order. Returns where they start.
+    pub(super) fn rank_domains(
+        &mut self,
+        cluster: &mut Cluster,
+        request: &Request<'_>,
+        ix: u32,
+        key: KeyIx,
+        aim: Aim,
+    ) -> usize {
+        let start = self.greedy.domains.len();
+        if key == NODE_KEY {
+            self.rank_nodes(cluster, request, ix, aim);
+            return start;
+        }
+        for domain in 0..cluster.partition(key).domains.len() as u32 {
+            if let Some((capacity, free)) = self.holds(cluster, request, ix, key, domain, aim) {
+                self.greedy.domains.push((capacity, free, domain));
+            }
+        }
+        let first_rank = |domain: u32| {
+            let nodes = &cluster.partition(key).domains[domain as usize].nodes;
+            nodes
+                .first()
+                .map_or(u32::MAX, |&node| cluster.node(node).rank)
+        };
+        self.greedy.domains[start..]
+            .sort_unstable_by_key(|&(capacity, free, domain)| (capacity, free, first_rank(domain)));
+        start
+    }
+
+    pub(super) fn rank_nodes(
+        &mut self,
+        cluster: &mut Cluster,
+        request: &Request<'_>,
+        ix: u32,
+        aim: Aim,
+    ) {
+        let start = self.greedy.domains.len();
+        for rank in 0..cluster.ordered().len() {
+            let node = cluster.ordered()[rank];
+            let key = NODE_KEY;
+            if let Some((capacity, free)) = self.holds(cluster, request, ix, key, node.0, aim) {
+                self.greedy.domains.push((capacity, free, node.0));
+            }
+        }
+        self.greedy.domains[start..].sort_unstable_by_key(|&(capacity, free, node)| {
+            (capacity, free, cluster.node(NodeIx(node)).rank)
+        });
+    }
+
+    /// Capacity and free cards of a domain for a sub-tree, or `None` if some batch that must go
+    /// there cannot.
+    pub(super) fn holds(
+        &mut self,
+        cluster: &mut Cluster,
+        request: &Request<'_>,
+        ix: u32,
+        key: KeyIx,
+        domain: u32,
+        aim: Aim,
+    ) -> Option<(u32, u32)> {
+        let mut total = 0_u32;
+        let mut free = 0;
+        for batch in 0..request.batches.len() as u32 {
+            let wanted = &request.batches[batch as usize];
+            if !request.tree.subtree(ix).contains(&wanted.leaf) {
+                continue;
+            }
+            let missing = wanted.count - self.placed_of[batch as usize];
+            let mandatory = match request.tree.nodes[wanted.leaf as usize].kind {
+                TreeKind::Leaf { min, .. } => self.counted(request, wanted.leaf) < min,
+                TreeKind::Inner(_) => false,
+            };
+            if let Some(ask) = cluster.template(wanted.template).cards {
+                if key == NODE_KEY {
+                    free = cluster.node(NodeIx(domain)).cards.free(ask.kind);
+                } else {
+                    let domain = &cluster.partition(key).domains[domain as usize];
+                    // Kept incrementally: most domains drop out here, without a look at a node.
+                    if aim == Aim::All && domain.card_capacity(ask.kind, ask.count) < missing {
+                        return None;
+                    }
+                    free = domain.free_cards(ask.kind);
+                }
+            }
+            let mut capacity = 0_u32;
+            let nodes = Scope::of(cluster, key, domain).len();
+            for index in 0..nodes {
+                let node = Scope::of(cluster, key, domain).get(index);
+                if self.in_scope(cluster, request, wanted.leaf, node) {
+                    let rate = self.rate_node(cluster, request, batch, node, false);
+                    capacity = capacity.saturating_add(rate.capacity);
+                }
+            }
+            if (capacity == 0 && mandatory) || (aim == Aim::All && capacity < missing) {
+                return None;
+            }
+            total = total.saturating_add(capacity);
+        }
+        Some((total, free))
+    }
+
+    /// At most this many members of a batch fit in a domain now.
+    pub(super) fn domain_capacity(
+        &mut self,
+        cluster: &mut Cluster,
+        request: &Request<'_>,
+        batch: u32,
+        key: KeyIx,
+        domain: u32,
+    ) -> u32 {
+        let wanted = &request.batches[batch as usize];
+        let place = &cluster.partition(key).domains[domain as usize];
+        let nodes = place.nodes.len();
+        if let Some(ask) = cluster.template(wanted.template).cards
+            && place.card_capacity(ask.kind, ask.count) == 0
+        {
+            return 0;
+        }
+        let mut capacity = 0_u32;
+        for index in 0..nodes {
+            let node = cluster.partition(key).domains[domain as usize].nodes[index];
+            if self.in_scope(cluster, request, wanted.leaf, node) {
+                let rate = self.rate_node(cluster, request, batch, node, true);
+                capacity = capacity.saturating_add(rate.capacity);
+            }
+        }
+        capacity
+    }
+}
