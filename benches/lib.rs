@@ -145,6 +145,9 @@ fn usage(index: u32) -> &'static [usize] {
 }
 
 /// Tells the engine something that it must accept.
+///
+/// # Panics
+/// When the engine refuses the event.
 pub fn apply(engine: &mut Scheduler, event: Event) {
     let accepted = engine.apply(event);
     assert!(accepted.is_ok(), "{accepted:?}");

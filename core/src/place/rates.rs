@@ -122,19 +122,16 @@ impl Table {
 
     fn catch_up(&mut self, cluster: &mut Cluster) {
         let news = cluster.classes.news();
-        match self.seen.filter(|&seen| seen >= news.start) {
-            Some(seen) => {
-                for position in seen..news.end {
-                    let class = cluster.classes.news_at(position);
-                    self.take_in(cluster, class);
-                }
+        if let Some(seen) = self.seen.filter(|&seen| seen >= news.start) {
+            for position in seen..news.end {
+                let class = cluster.classes.news_at(position);
+                self.take_in(cluster, class);
             }
-            None => {
-                self.ranking.clear();
-                for index in 0..cluster.classes.active().len() {
-                    let class = cluster.classes.active()[index];
-                    self.take_in(cluster, class);
-                }
+        } else {
+            self.ranking.clear();
+            for index in 0..cluster.classes.active().len() {
+                let class = cluster.classes.active()[index];
+                self.take_in(cluster, class);
             }
         }
         self.seen = Some(news.end);
@@ -200,7 +197,7 @@ fn rate_anew(
 /// The tables of the latest searches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tables {
-    tables: Vec<Table>,
+    kept: Vec<Table>,
     by_owner: Map<(TemplateIx, ScoringRule), u32>,
     /// By batch of the search at hand.
     of_batch: Vec<u32>,
@@ -220,35 +217,35 @@ impl Tables {
 
     /// The table of a batch of the search at hand.
     pub(super) fn of_batch(&mut self, batch: u32) -> &mut Table {
-        &mut self.tables[self.of_batch[batch as usize] as usize]
+        &mut self.kept[self.of_batch[batch as usize] as usize]
     }
 
     /// The table of a template, outside a search.
     pub(super) fn of(&mut self, template: TemplateIx, rule: ScoringRule) -> &mut Table {
         let index = self.index_of((template, rule));
-        &mut self.tables[index as usize]
+        &mut self.kept[index as usize]
     }
 
     fn index_of(&mut self, owner: (TemplateIx, ScoringRule)) -> u32 {
         let searches = self.searches;
         if let Some(&index) = self.by_owner.get(&owner) {
-            self.tables[index as usize].used = searches;
+            self.kept[index as usize].used = searches;
             return index;
         }
-        let oldest = (0..self.tables.len()).min_by_key(|&index| self.tables[index].used);
+        let oldest = (0..self.kept.len()).min_by_key(|&index| self.kept[index].used);
         let index = match oldest {
-            Some(oldest) if self.tables.len() >= KEPT && self.tables[oldest].used < searches => {
-                let table = &mut self.tables[oldest];
+            Some(oldest) if self.kept.len() >= KEPT && self.kept[oldest].used < searches => {
+                let table = &mut self.kept[oldest];
                 self.by_owner.remove(&table.owner);
                 table.hand_over(owner);
                 oldest
             }
             _ => {
-                self.tables.push(Table::new(owner));
-                self.tables.len() - 1
+                self.kept.push(Table::new(owner));
+                self.kept.len() - 1
             }
         };
-        self.tables[index].used = searches;
+        self.kept[index].used = searches;
         self.by_owner.insert(owner, index as u32);
         index as u32
     }
