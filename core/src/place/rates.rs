@@ -198,7 +198,7 @@ fn rate_anew(
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_field_names, reason = "the tables and their indexes")]
 pub(super) struct Tables {
-    tables: Vec<Table>,
+    kept: Vec<Table>,
     by_owner: Map<(TemplateIx, ScoringRule), u32>,
     /// By batch of the search at hand.
     of_batch: Vec<u32>,
@@ -218,35 +218,35 @@ impl Tables {
 
     /// The table of a batch of the search at hand.
     pub(super) fn of_batch(&mut self, batch: u32) -> &mut Table {
-        &mut self.tables[self.of_batch[batch as usize] as usize]
+        &mut self.kept[self.of_batch[batch as usize] as usize]
     }
 
     /// The table of a template, outside a search.
     pub(super) fn of(&mut self, template: TemplateIx, rule: ScoringRule) -> &mut Table {
         let index = self.index_of((template, rule));
-        &mut self.tables[index as usize]
+        &mut self.kept[index as usize]
     }
 
     fn index_of(&mut self, owner: (TemplateIx, ScoringRule)) -> u32 {
         let searches = self.searches;
         if let Some(&index) = self.by_owner.get(&owner) {
-            self.tables[index as usize].used = searches;
+            self.kept[index as usize].used = searches;
             return index;
         }
-        let oldest = (0..self.tables.len()).min_by_key(|&index| self.tables[index].used);
+        let oldest = (0..self.kept.len()).min_by_key(|&index| self.kept[index].used);
         let index = match oldest {
-            Some(oldest) if self.tables.len() >= KEPT && self.tables[oldest].used < searches => {
-                let table = &mut self.tables[oldest];
+            Some(oldest) if self.kept.len() >= KEPT && self.kept[oldest].used < searches => {
+                let table = &mut self.kept[oldest];
                 self.by_owner.remove(&table.owner);
                 table.hand_over(owner);
                 oldest
             }
             _ => {
-                self.tables.push(Table::new(owner));
-                self.tables.len() - 1
+                self.kept.push(Table::new(owner));
+                self.kept.len() - 1
             }
         };
-        self.tables[index].used = searches;
+        self.kept[index].used = searches;
         self.by_owner.insert(owner, index as u32);
         index as u32
     }
