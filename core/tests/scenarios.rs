@@ -193,3 +193,33 @@ fn a_group_that_ran_before_we_saw_it_is_refilled_and_not_released() {
     assert_eq!(placed(true), (3, false));
     assert_eq!(placed(false), (2, true));
 }
+
+#[test]
+fn members_apart_by_node_and_near_by_block_that_are_too_many_are_refused() {
+    use gangline::request::{LabelSelector, NODE_LEVEL, PodTerm};
+    let mut engine = engine(&["block"]);
+    for n in 0..64 {
+        let block = format!("block=b{}", n / 16);
+        apply(
+            &mut engine,
+            [Event::Node(node(&format!("n{n}"), 8, &[&block]))],
+        );
+    }
+    let selector = LabelSelector::from_labels([("app", "a")]);
+    let term = |level: &str| PodTerm {
+        topology_key: level.into(),
+        selector: selector.clone(),
+        ..PodTerm::default()
+    };
+    let mut shape = template(1, 1000);
+    shape.labels.insert("app".into(), "a".into());
+    shape.relations.anti_affinity.push(term(NODE_LEVEL));
+    shape.relations.affinity.push(term("block"));
+    let shape = Arc::new(shape);
+    submit(&mut engine, gang("many", 17), 17, &shape);
+    cycle(&mut engine, secs(0));
+    assert_eq!(verdict(&engine, "many"), Verdict::Infeasible);
+    submit(&mut engine, gang("enough", 16), 16, &shape);
+    cycle(&mut engine, secs(1));
+    assert_eq!(placed_count(&engine, "enough"), 16);
+}

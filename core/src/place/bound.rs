@@ -2,7 +2,8 @@
 //!
 //! Each bound relaxes the problem (one batch at a time, or one resource at a time), so what it
 //! refutes is truly impossible. For a single batch of members that share no rule with each other,
-//! or only "one a node", the count is exact.
+//! or only "one a node", the count is exact. Members that must be near each other count in the best
+//! domain alone.
 
 use alloc::vec::Vec;
 
@@ -10,6 +11,7 @@ use super::{Request, Search};
 use crate::cluster::{
     Cluster, NodeIx,
     domain::{KeyIx, NO_DOMAIN, NODE_KEY},
+    relation::TermIx,
 };
 
 /// Memory that is kept between searches.
@@ -17,8 +19,44 @@ use crate::cluster::{
 pub(crate) struct Scratch {
     /// By domain: has a member that bars others.
     seen: Vec<bool>,
+    /// By domain: members that fit there.
+    together: Vec<u32>,
     /// Nodes that some member could use.
     usable: Vec<NodeIx>,
+}
+
+/// A required affinity that only running pods and its own carriers can meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Near {
+    /// Pods that match run: only their domains will do.
+    Matches(TermIx),
+    /// None runs: whoever is first decides the domain of all.
+    OneDomain(KeyIx),
+    /// None runs, and none of its carriers matches.
+    Nowhere,
+}
+
+/// The first affinity of a batch that no member can meet but those that carry it themselves.
+fn near(cluster: &Cluster, request: &Request<'_>, batch: u32) -> Option<Near> {
+    let compiled = cluster.template(request.batches[batch as usize].template);
+    let term = *compiled.affinity.iter().find(|term| {
+        let mut others = request
+            .batches
+            .iter()
+            .map(|batch| cluster.template(batch.template));
+        others.all(|other| other.affinity.contains(term) || !other.counted_by.contains(term))
+    })?;
+    Some(if cluster.term(term).total > 0 {
+        Near::Matches(term)
+    } else if request
+        .batches
+        .iter()
+        .any(|batch| cluster.template(batch.template).counted_by.contains(&term))
+    {
+        Near::OneDomain(cluster.term(term).identity.key)
+    } else {
+        Near::Nowhere
+    })
 }
 
 /// Whether counting alone proves that the minima cannot be met.
@@ -116,9 +154,15 @@ pub(crate) fn capacity(
             .anti_affinity
             .iter()
             .any(|term| counts_itself(term) && cluster.term(*term).identity.key == NODE_KEY);
+    let near = near(cluster, request, batch);
+    if near == Some(Near::Nowhere) {
+        return 0;
+    }
     let mut total = 0_u32;
     let mut seen = core::mem::take(&mut search.bound.seen);
+    let mut together = core::mem::take(&mut search.bound.together);
     seen.clear();
+    together.clear();
     for index in 0..search.scope(cluster, request, wanted.leaf).len() {
         let node = search.scope(cluster, request, wanted.leaf).get(index);
         if !search.in_scope(cluster, request, wanted.leaf, node) {
@@ -139,9 +183,33 @@ pub(crate) fn capacity(
                 fits = u32::from(!core::mem::replace(&mut seen[domain as usize], true));
             }
         }
+        match near {
+            Some(Near::Matches(term)) => {
+                let term = cluster.term(term);
+                let domain = cluster.domain_of(term.identity.key, node);
+                if domain == NO_DOMAIN || term.matching_in(domain) == 0 {
+                    continue;
+                }
+            }
+            Some(Near::OneDomain(key)) if fits > 0 => {
+                let domain = cluster.domain_of(key, node) as usize;
+                if domain == NO_DOMAIN as usize {
+                    continue;
+                }
+                if together.len() <= domain {
+                    together.resize(domain + 1, 0);
+                }
+                together[domain] = together[domain].saturating_add(fits);
+            }
+            _ => {}
+        }
         total = total.saturating_add(fits);
     }
+    if let Some(Near::OneDomain(_)) = near {
+        total = together.iter().copied().max().unwrap_or(0);
+    }
     search.bound.seen = seen;
+    search.bound.together = together;
     total
 }
 
