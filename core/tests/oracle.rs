@@ -3,7 +3,6 @@
 //! `GANGLINE_ORACLE_WORLDS` sets how many (100,000 unless said); `GANGLINE_ORACLE_SEED` where to
 //! start. A world that fails is made as small as it can be and written to `target/`.
 #![allow(unreachable_pub, reason = "modules that several tests share")]
-
 #![allow(unreachable_pub, reason = "nothing reaches into a test")]
 
 mod oracle {
