@@ -58,7 +58,7 @@ fn a_gang_that_is_three_cards_short_says_so_and_what_would_help() {
     assert!(story.counterfactuals.contains(&Counterfactual::MoreCards {
         kind: GPU.into(),
         count: 3,
-        domain: None
+        domain: Some(format!("{NODE_LEVEL}=n1"))
     }));
     let departs = story
         .counterfactuals
@@ -192,7 +192,8 @@ fn missing_groups_members_and_levels_have_reasons_of_their_own() {
         Some(Reason::WaitingForMembers {
             present: 2,
             needed: 3,
-            gated: 0
+            gated: 0,
+            group: String::new()
         })
     );
     assert_eq!(

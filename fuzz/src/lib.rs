@@ -8,11 +8,20 @@
 //! in `Cargo.toml`, and at least one seed. A crash: give the file from `artifacts/NAME` a speaking
 //! name, put it into `seeds/NAME`, then mend the code.
 
+mod dialects;
+mod documents;
 mod engine;
+mod plan;
+mod quantity;
+mod scenario;
 mod selectors;
 mod snapshot;
 
+pub use dialects::{native, scheduler_plugins, volcano};
+pub use documents::documents;
 pub use engine::engine;
+pub use quantity::quantity;
+pub use scenario::scenario;
 pub use selectors::selectors;
 pub use snapshot::snapshot;
 
@@ -21,7 +30,13 @@ pub type Target = fn(&[u8]);
 
 /// Every target by name.
 pub const TARGETS: &[(&str, Target)] = &[
+    ("documents", documents),
     ("engine", engine),
+    ("native", native),
+    ("quantity", quantity),
+    ("scenario", scenario),
+    ("scheduler_plugins", scheduler_plugins),
     ("selectors", selectors),
     ("snapshot", snapshot),
+    ("volcano", volcano),
 ];

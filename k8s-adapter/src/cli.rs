@@ -39,6 +39,10 @@ enum CliError {
     },
     #[error("problems in the input: {0}; --strict makes them errors")]
     Strict(usize),
+    #[error(
+        "{paths}: no node, group or pod in it; accepted: what kubectl get -o yaml or json prints"
+    )]
+    Nothing { paths: String },
     #[error("there is no gang or pod {name}{hint}")]
     NotFound { name: String, hint: String },
     #[error("the result cannot be written as {format}: {message}")]

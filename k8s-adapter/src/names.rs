@@ -30,6 +30,10 @@ pub enum NamesError {
 /// A range may name this many objects.
 const LIMIT: u64 = 1_000_000;
 
+/// A number in a range has at most this many digits, leading zeros included: a name in Kubernetes has
+/// at most 253 characters, and Rust cannot pad to more than 65,535.
+const DIGITS: usize = 253;
+
 /// The names that a text lists: `n1`, `n1..n4`, `n1, n3..n5`. A number keeps its leading zeros.
 pub fn expand(text: &str) -> Result<Vec<String>, NamesError> {
     let mut names = Vec::new();
@@ -54,6 +58,9 @@ pub fn expand(text: &str) -> Result<Vec<String>, NamesError> {
             return Err(NamesError::TooMany { text, count });
         }
         let digits = first.len() - stem.len();
+        if digits > DIGITS {
+            return Err(NamesError::Range(part.to_owned()));
+        }
         names.extend((low..=high).map(|number| format!("{stem}{number:0digits$}")));
     }
     Ok(names)
@@ -78,6 +85,11 @@ mod tests {
         assert_eq!(expand("n4..n1"), Err(NamesError::Range("n4..n1".into())));
         assert_eq!(expand("a1..b2"), Err(NamesError::Range("a1..b2".into())));
         assert_eq!(expand("a..b"), Err(NamesError::Range("a..b".into())));
+        let padded = format!("n{:070000}", 1);
+        assert!(matches!(
+            expand(&format!("{padded}..n2")),
+            Err(NamesError::Range(_))
+        ));
         assert_eq!(expand("a,,b"), Err(NamesError::Empty("a,,b".into())));
         assert!(matches!(
             expand("n0..n18446744073709551615"),

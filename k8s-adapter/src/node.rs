@@ -13,7 +13,7 @@ use gangline::{
 use crate::{
     api,
     cards::card_kind,
-    pod::in_core_units,
+    pod::{MOST_AMOUNT, in_core_units},
     problem::{FieldPath, Problems},
     rules::taint,
 };
@@ -95,6 +95,7 @@ fn add_amounts(node: &api::Node, spec: &mut NodeSpec, problems: &mut Problems) {
             );
             continue;
         };
+        let amount = amount.min(MOST_AMOUNT);
         let (Some(kind), Ok(count)) = (card_kind(name), u32::try_from(amount)) else {
             spec.resources.insert(name.into(), amount);
             continue;

@@ -339,6 +339,11 @@ impl GangReport {
         self.verdict == Verdict::Placed
     }
 
+    /// Whether it or some member of it waits.
+    pub fn waits(&self) -> bool {
+        !self.is_placed() || self.reason.is_some()
+    }
+
     /// `namespace/name`.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
@@ -390,9 +395,9 @@ impl Report {
         }
     }
 
-    /// Whether every gang is placed.
+    /// Whether every gang is placed, those of its members that it could do without included.
     pub fn all_placed(&self) -> bool {
-        self.gangs.iter().all(GangReport::is_placed)
+        !self.gangs.iter().any(GangReport::waits)
     }
 }
 

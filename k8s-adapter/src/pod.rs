@@ -273,6 +273,9 @@ fn is_pod_level_resource(name: &str) -> bool {
     name == CPU || name == gangline::request::MEMORY || is_huge_pages(name)
 }
 
+/// The largest amount that the engine counts with: its sums over a node still fit.
+pub const MOST_AMOUNT: i64 = 1 << 60;
+
 /// Whole amounts in the core's units, cards apart.
 fn split(total: &Amounts<'_>, problems: &mut Problems) -> Request {
     let mut request = Request::default();
@@ -280,7 +283,8 @@ fn split(total: &Amounts<'_>, problems: &mut Problems) -> Request {
         if name == PODS || milli == 0 {
             continue;
         }
-        let Ok(amount) = i64::try_from(in_core_units(name, milli)) else {
+        let exact = i64::try_from(in_core_units(name, milli));
+        if exact.is_err() {
             problems.note(
                 "QuantityTooLarge",
                 &SPEC,
@@ -290,8 +294,9 @@ fn split(total: &Amounts<'_>, problems: &mut Problems) -> Request {
                     i64::MAX
                 ),
             );
-            continue;
-        };
+        }
+        // A pod that runs counts whatever it says: an amount that nobody has is as good as more.
+        let amount = exact.unwrap_or(i64::MAX).min(MOST_AMOUNT);
         if card_kind(name).is_none() {
             request.resources.insert(name.into(), amount);
             continue;

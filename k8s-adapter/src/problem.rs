@@ -110,6 +110,11 @@ impl fmt::Display for FieldPath<'_> {
     }
 }
 
+/// The text in one line, whatever the input held: each control character becomes a space.
+pub(crate) fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,6 +24,8 @@ pub use run::{DecisionLine, Moment, Outcome, run};
 use shape::{NodeShape, WorkShape};
 use value::Span;
 
+use crate::problem::one_line;
+
 /// A scenario as it is written.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -77,10 +79,10 @@ pub struct ConfigShape {
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// It is not YAML, or a field is not known or holds the wrong kind of value.
-    #[error("{0}")]
+    #[error("{}", one_line(.0))]
     Format(String),
     /// A value makes no sense.
-    #[error("{place}: {message}")]
+    #[error("{}: {}", one_line(place), one_line(message))]
     Invalid {
         /// Which entry.
         place: String,
@@ -88,7 +90,7 @@ pub enum ScenarioError {
         message: String,
     },
     /// The engine refused an event that was not marked `refused`.
-    #[error("{place}: {rejection}")]
+    #[error("{}: {}", one_line(place), one_line(&rejection.to_string()))]
     Refused {
         /// Which entry.
         place: String,
@@ -111,7 +113,7 @@ impl Scenario {
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         let options = serde_saphyr::options! { with_snippet: false };
         serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| ScenarioError::Format(error.to_string().replace('\n', " ")))
+            .map_err(|error| ScenarioError::Format(error.to_string()))
     }
 
     fn engine_config(&self) -> Config {

@@ -89,6 +89,23 @@ pub fn read(
     Ok(builder.finish())
 }
 
+/// API groups whose objects make pods or group them.
+const MAKES_PODS: [&str; 13] = [
+    "apps",
+    "batch",
+    "batch.volcano.sh",
+    "grove.io",
+    "jobset.x-k8s.io",
+    "kubeflow.org",
+    "leaderworkerset.x-k8s.io",
+    "ray.io",
+    "scheduling.k8s.io",
+    "scheduling.run.ai",
+    "scheduling.volcano.sh",
+    "scheduling.x-k8s.io",
+    "trainer.kubeflow.org",
+];
+
 /// Any object that owns pods.
 #[derive(Deserialize)]
 struct Owner {
@@ -291,7 +308,19 @@ impl<'p> Builder<'p> {
                     "" => document.kind.clone(),
                     group => format!("{}.{group}", document.kind),
                 };
-                *self.skipped.entry(kind).or_default() += 1;
+                *self.skipped.entry(kind.clone()).or_default() += 1;
+                // A dump is full of kinds that make no pods. Who plans a manifest of a kind that does
+                // must not read "nothing waits".
+                if self.manifest.is_some() && MAKES_PODS.contains(&document.group()) {
+                    let accepted = "a kind that is read: Pod, Job, StatefulSet, Deployment, \
+                                    ReplicaSet and groups of pods; its pods are not planned";
+                    return Err(Box::new(document.complaint(
+                        Severity::Warning,
+                        "kind",
+                        &kind,
+                        accepted,
+                    )));
+                }
             }
         }
         Ok(())

@@ -142,11 +142,11 @@ impl Scheduler {
     }
 
     fn try_gang(&mut self, ix: GangIx) {
-        let now = self.now;
+        let complete = self.complete_since(ix);
         let Some(gang) = self.gangs.get_mut(ix.0).filter(|gang| gang.in_queue) else {
             return;
         };
-        gang.ready_since.get_or_insert(now);
+        gang.ready_since.get_or_insert(complete);
         let answer = Tried {
             loosened: self.loosened,
             changed: self.changed,
@@ -167,6 +167,32 @@ impl Scheduler {
         let outcome = self.search_for(ix, &members, answer);
         self.conclude(ix, &mut members, answer, outcome);
         self.cycle.members = members;
+    }
+
+    /// Since when a gang that is ready has been so, as far as its objects tell: a gang that is first
+    /// seen in a dump may have waited for long. Never later than now.
+    fn complete_since(&self, ix: GangIx) -> Nanos {
+        let Some(gang) = self
+            .gangs
+            .get(ix.0)
+            .filter(|gang| gang.ready_since.is_none())
+        else {
+            return self.now;
+        };
+        let members = gang
+            .members
+            .iter()
+            .filter_map(|member| self.pods.get(member.0));
+        let waiting = members.filter(|pod| pod.state() == MemberState::Waiting);
+        let latest = waiting
+            .map(|pod| pod.spec.created)
+            .max()
+            .unwrap_or_default();
+        let known = gang.created.max(latest);
+        if known == Nanos::ZERO || gang.requeued > 0 {
+            return self.now;
+        }
+        known.min(self.now)
     }
 
     fn is_related(&self, ix: GangIx) -> bool {

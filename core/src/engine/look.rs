@@ -105,7 +105,9 @@ impl Scheduler {
             single: gang.single(),
             phase: gang.life.phase(),
             verdict: match gang.life.phase() {
-                Phase::Planned | Phase::Binding | Phase::Running => Verdict::Placed,
+                Phase::Planned | Phase::Binding | Phase::Running | Phase::Ended(End::Completed) => {
+                    Verdict::Placed
+                }
                 _ => gang.verdict,
             },
             priority: gang.priority,

@@ -12,9 +12,11 @@ use alloc::{
     sync::Arc,
     vec::Vec,
 };
+use core::cmp::Reverse;
 
-use super::{Counterfactual, Explainer};
+use super::{Cause, Counterfactual, Explainer, Reason};
 use crate::{
+    bits::CardSet,
     cluster::{
         NodeCards, NodeIx, NodeSpec,
         domain::{KeyIx, NODE_KEY},
@@ -53,38 +55,120 @@ impl Explainer {
 
     // ---- more cards --------------------------------------------------------------------------
 
+    /// The fewest cards found: on one node that is there, or, where a node's worth does not suffice,
+    /// on new nodes like those that are there. Only where cards are what is short.
     fn more_cards(&mut self, id: GangId, explanation: &Explanation) -> Option<Counterfactual> {
+        let Some(Reason::DoesNotFit {
+            causes, shortfall, ..
+        }) = &explanation.reason
+        else {
+            return None;
+        };
         let mut members = Members::default();
         self.engine.sort_members(id, &mut members);
         let cluster = &self.engine.cluster;
-        let asks = members.batches.iter().filter_map(|batch| {
-            let ask = cluster.template(batch.template).cards?;
-            Some((ask, batch.count, batch.template))
-        });
-        let asks: Vec<_> = asks.collect();
+        let asks: Vec<_> = members
+            .batches
+            .iter()
+            .filter_map(|batch| {
+                let ask = cluster.template(batch.template).cards?;
+                Some((ask, batch.count, batch.template))
+            })
+            .collect();
         let &(first, _, template) = asks.iter().max_by_key(|(ask, ..)| ask.count)?;
+        let kind = cluster.kind_name(first.kind).to_string();
+        // When something else is short, cards on their own change nothing.
+        let for_cards = causes.is_empty()
+            || causes.iter().any(|count| count.cause == Cause::Cards)
+            || !explanation.domains.is_empty();
+        let offered = match shortfall {
+            Some(shortfall) if shortfall.resource == kind => true,
+            Some(shortfall) if shortfall.resource != "members" => false,
+            _ => for_cards,
+        };
+        if !offered {
+            return None;
+        }
         let most: u32 = asks
             .iter()
             .filter(|(ask, ..)| ask.kind == first.kind)
             .map(|(ask, count, _)| ask.count.saturating_mul(*count))
             .fold(0, u32::saturating_add);
-        let kind = cluster.kind_name(first.kind).to_string();
         // As large as real nodes are, but large enough for one member.
-        let real = cluster
+        let pools = cluster
             .ordered()
             .iter()
             .flat_map(|&node| cluster.node(node).cards.pools());
-        let real = real
+        let real = pools
             .filter(|pool| pool.kind == first.kind)
             .map(|pool| pool.all.len())
             .max();
-        let size = real.unwrap_or(8).max(first.count).min(64);
-        let tree = self.engine.gangs.get(id.0)?.tree.clone();
-        let level = tree.nodes[0].required;
-        if level == Some(NODE_KEY) && most > size {
-            return None;
+        let size = real.unwrap_or(8).max(first.count).min(CardSet::CAPACITY);
+        let on_a_node = self.cards_on_a_node(id, &kind, first.kind, most.min(size));
+        on_a_node.or_else(|| self.cards_on_new_nodes(id, explanation, &kind, most, size, template))
+    }
+
+    /// The fewest further cards on one node that is there, by node: those with the most free first.
+    fn cards_on_a_node(
+        &mut self,
+        id: GangId,
+        kind: &str,
+        kind_ix: crate::device::KindIx,
+        most: u32,
+    ) -> Option<Counterfactual> {
+        let cluster = &self.engine.cluster;
+        let mut nodes: Vec<NodeIx> = cluster.ordered().to_vec();
+        nodes.sort_by_key(|&node| Reverse(cluster.node(node).cards.free(kind_ix)));
+        let mut best: Option<(u32, String)> = None;
+        for node in nodes.into_iter().take(TRIES) {
+            let Some(spec) = self.engine.cluster.node(node).spec.clone() else {
+                continue;
+            };
+            let limit = best.as_ref().map_or(most, |(count, _)| count - 1);
+            let works =
+                |explainer: &mut Self, count| explainer.admits_with_node(id, &spec, kind, count);
+            if let Some(count) = self.fewest(limit, works) {
+                best = Some((count, spec.name.clone()));
+            }
         }
-        let places: Vec<Option<(KeyIx, String)>> = match level {
+        let (count, node) = best?;
+        let domain = Some(format!("{}={node}", crate::request::NODE_LEVEL));
+        Some(Counterfactual::MoreCards {
+            kind: kind.into(),
+            count,
+            domain,
+        })
+    }
+
+    fn admits_with_node(&mut self, id: GangId, spec: &NodeSpec, kind: &str, more: u32) -> bool {
+        let mut node = spec.clone();
+        match node.cards.iter_mut().find(|cards| cards.kind == kind) {
+            Some(cards) if cards.count + more <= CardSet::CAPACITY => cards.count += more,
+            Some(_) => return false,
+            None => node.cards.push(NodeCards {
+                kind: kind.into(),
+                count: more,
+                ..NodeCards::default()
+            }),
+        }
+        let admits = self.engine.apply(Event::Node(node)).is_ok() && self.admits(id);
+        // Cannot be refused: it was there before.
+        let _ = self.engine.apply(Event::Node(spec.clone()));
+        admits
+    }
+
+    fn cards_on_new_nodes(
+        &mut self,
+        id: GangId,
+        explanation: &Explanation,
+        kind: &str,
+        most: u32,
+        size: u32,
+        template: TemplateIx,
+    ) -> Option<Counterfactual> {
+        let tree = self.engine.gangs.get(id.0)?.tree.clone();
+        let places: Vec<Option<(KeyIx, String)>> = match tree.nodes[0].required {
+            Some(NODE_KEY) if most > size => return None,
             Some(key) if key != NODE_KEY => {
                 let best = explanation.domains.iter().take(4);
                 best.map(|attempt| Some((key, attempt.domain.clone())))
@@ -95,32 +179,42 @@ impl Explainer {
         let model = self.model_node(template)?;
         let mut best: Option<(u32, Option<String>)> = None;
         for place in places {
-            let limit = best.as_ref().map_or(most, |(count, _)| count - 1);
-            if limit == 0 || !self.admits_with(id, &model, &kind, limit, size, place.as_ref()) {
-                continue;
-            }
-            let (mut low, mut high) = (1, limit);
-            while low < high {
-                let middle = low.midpoint(high);
-                if self.admits_with(id, &model, &kind, middle, size, place.as_ref()) {
-                    high = middle;
-                } else {
-                    low = middle + 1;
-                }
-            }
-            // Room is not always monotone; what is said must have been tried.
-            if self.admits_with(id, &model, &kind, high, size, place.as_ref()) {
+            let limit = best
+                .as_ref()
+                .map_or(most.min(1024 * size), |(count, _)| count - 1);
+            let works = |explainer: &mut Self, count| {
+                explainer.admits_with(id, &model, kind, count, size, place.as_ref())
+            };
+            if let Some(count) = self.fewest(limit, works) {
                 let domain = place
                     .map(|(key, domain)| format!("{}={domain}", self.engine.cluster.key_name(key)));
-                best = Some((high, domain));
+                best = Some((count, domain));
             }
         }
         let (count, domain) = best?;
         Some(Counterfactual::MoreCards {
-            kind,
+            kind: kind.into(),
             count,
             domain,
         })
+    }
+
+    /// The fewest that work, up to a limit that does. What is returned has been tried.
+    fn fewest(&mut self, limit: u32, works: impl Fn(&mut Self, u32) -> bool) -> Option<u32> {
+        if limit == 0 || !works(self, limit) {
+            return None;
+        }
+        let (mut low, mut high) = (1, limit);
+        while low < high {
+            let middle = low.midpoint(high);
+            if works(self, middle) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        // Room is not always monotone.
+        (high == limit || works(self, high)).then_some(high)
     }
 
     /// A node that suits a template but for room: the first that its static rules accept.
@@ -159,14 +253,6 @@ impl Explainer {
         while left > 0 && names.len() < 1024 {
             let mut node = model.clone();
             node.name = format!("{IMAGINED}{}", names.len());
-            // Nothing but cards may be short there.
-            for amount in node.resources.values_mut() {
-                *amount = 1 << 40;
-            }
-            node.resources.insert(crate::request::CPU.into(), 1 << 40);
-            node.resources
-                .insert(crate::request::MEMORY.into(), 1 << 50);
-            node.resources.insert(crate::request::PODS.into(), 1 << 20);
             node.cards = [NodeCards {
                 kind: kind.into(),
                 count: left.min(size),
@@ -311,10 +397,10 @@ impl Explainer {
                 by_gang.entry(pod.gang).or_default().push(ix);
             }
         }
-        let mut gangs: Vec<(i32, usize, core::cmp::Reverse<u64>, GangId)> = Vec::new();
+        let mut gangs: Vec<(i32, usize, Reverse<u64>, GangId)> = Vec::new();
         for (&gang, pods) in &by_gang {
             let entry = self.engine.gangs.get(gang.0)?;
-            let age = core::cmp::Reverse(entry.created.0);
+            let age = Reverse(entry.created.0);
             gangs.push((entry.priority, pods.len(), age, gang));
         }
         gangs.sort_by_key(|&(priority, pods, age, gang)| {

@@ -1,6 +1,10 @@
 //! Reasons, from the state as it is: what fails where, and which member binds.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 
 use super::{Explainer, Reason};
 use crate::{
@@ -109,14 +113,61 @@ impl Explainer {
                 },
             });
         }
+        if pod.spec.foreign {
+            return Some(Reason::Invalid {
+                problem: crate::gang::Problem {
+                    code: "OtherScheduler".into(),
+                    field: "spec.schedulerName".into(),
+                    message: "another scheduler is to place it".into(),
+                },
+            });
+        }
         if pod.spec.gated {
             return Some(Reason::WaitingForMembers {
                 present: 0,
                 needed: 1,
                 gated: 1,
+                group: String::new(),
             });
         }
         None
+    }
+
+    /// Which members are missing, or what is wrong with those that are there and cannot be placed.
+    fn missing_members(&self, id: GangId) -> Option<Reason> {
+        let gang = self.engine.gangs.get(id.0)?;
+        for &member in &gang.members {
+            if let Some(Reason::Invalid { mut problem }) = self.own_problem(member) {
+                if !gang.single() {
+                    problem.message = format!("{}: {}", self.pod_name(member), problem.message);
+                }
+                return Some(Reason::Invalid { problem });
+            }
+        }
+        let here = |leaf: u32| {
+            let tally = &gang.tally[leaf as usize];
+            tally.waiting + tally.settled()
+        };
+        // Down to the first sub-group that is short by itself.
+        let mut at = 0;
+        while let Some(child) = gang.tree.children(at).find(|&child| {
+            let standing = gang.tree.standing(child, &here);
+            let optional = standing.members == 0 && gang.tree.fewest(child) == 0;
+            !(standing.met || optional)
+        }) {
+            at = child;
+        }
+        let needed = gang.tree.fewest(at).max(1);
+        Some(Reason::WaitingForMembers {
+            present: gang.tree.standing(at, &here).members,
+            needed,
+            gated: gang.tally.iter().map(|tally| tally.gated).sum(),
+            group: if at == 0 {
+                String::new()
+            } else {
+                gang.tree.nodes[at as usize].name.to_string()
+            },
+        })
     }
 
     /// A reason that needs no look at nodes.
@@ -149,26 +200,10 @@ impl Explainer {
                 after: after.unwrap_or_default(),
             });
         }
-        let (mut present, mut gated) = (0, 0);
-        for tally in &gang.tally {
-            present += tally.waiting + tally.settled();
-            gated += tally.gated;
-        }
         let census = gang.census();
-        if gang.life.phase() == Phase::Gathering || !(census.is_ready || census.has_bound) {
-            let own = gang
-                .members
-                .iter()
-                .find_map(|&member| self.own_problem(member));
-            if let (true, Some(problem)) = (gang.single(), own) {
-                return Some(problem);
-            }
-            let needed = gang.tree.fewest(0).max(1);
-            return Some(Reason::WaitingForMembers {
-                present,
-                needed,
-                gated,
-            });
+        let running = gang.life.phase() == Phase::Running;
+        if gang.life.phase() == Phase::Gathering || !(census.is_ready || running) {
+            return Some(self.missing_members(id)?);
         }
         let now = self.engine.now;
         gang.members

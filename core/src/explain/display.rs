@@ -216,8 +216,13 @@ impl Display for Reason {
                 present,
                 needed,
                 gated,
+                group,
             } => {
-                write!(formatter, "{present} of {needed} needed members are here")?;
+                write!(formatter, "{present} of {needed} needed members ")?;
+                if !group.is_empty() {
+                    write!(formatter, "of {group} ")?;
+                }
+                formatter.write_str("are here")?;
                 if *gated > 0 {
                     write!(formatter, ", {gated} held by scheduling gates")?;
                 }
@@ -310,8 +315,9 @@ fn does_not_fit(
     if let Some(best) = best_domain {
         write!(formatter, "; the best, {best}")?;
     }
-    // A shortfall says it all; without one the causes are the next best thing.
-    if shortfall.is_none() && !causes.is_empty() {
+    // A resource that is short says it all; without one the causes are the next best thing.
+    let says_all = shortfall.is_some_and(|shortfall| shortfall.resource != MEMBERS);
+    if !says_all && !causes.is_empty() {
         let causes: Vec<String> = causes.iter().map(ToString::to_string).collect();
         write!(formatter, "; of {nodes} nodes: {}", causes.join(", "))?;
     }
@@ -331,11 +337,11 @@ impl Display for Counterfactual {
                 write!(formatter, "{count} more {} ", noun(kind, one))?;
                 formatter.write_str(if one { "appears" } else { "appear" })?;
                 match domain.as_deref().map(|domain| domain.split_once('=')) {
-                    None => Ok(()),
+                    Some(Some((NODE_LEVEL, node))) => write!(formatter, " on node {node}"),
                     Some(Some((level, value))) => {
-                        write!(formatter, " in {} {value}", level_word(level))
+                        write!(formatter, " on new nodes in {} {value}", level_word(level))
                     }
-                    Some(None) => write!(formatter, " in {}", domain.as_deref().unwrap_or("")),
+                    Some(None) | None => formatter.write_str(" on new nodes"),
                 }
             }
             Counterfactual::RelaxLevel { group, from, to } => {
@@ -504,6 +510,7 @@ mod tests {
                     present: 3,
                     needed: 4,
                     gated: 1,
+                    group: String::new(),
                 },
                 "3 of 4 needed members are here, 1 held by scheduling gates",
             ),
@@ -563,10 +570,14 @@ mod tests {
             to: to.map(Into::into),
         };
         let cases = [
-            (more(3, None), "3 more GPUs appear"),
+            (more(3, None), "3 more GPUs appear on new nodes"),
+            (
+                more(3, Some("kubernetes.io/hostname=n1")),
+                "3 more GPUs appear on node n1",
+            ),
             (
                 more(1, Some("example.com/rack=r1")),
-                "1 more GPU appears in rack r1",
+                "1 more GPU appears on new nodes in rack r1",
             ),
             (
                 relax("", Some("example.com/block")),

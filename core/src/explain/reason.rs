@@ -111,8 +111,10 @@ pub enum Reason {
         present: u32,
         /// Members that must be there.
         needed: u32,
-        /// Members held by scheduling gates.
+        /// Members held by scheduling gates, in the whole gang.
         gated: u32,
+        /// The sub-group or role that is short; empty for the gang as a whole.
+        group: String,
     },
     /// The minimum is above the number of members that its owner makes.
     MinExceedsMembers {
@@ -188,13 +190,14 @@ pub enum Reason {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(tag = "change", rename_all = "kebab-case"))]
 pub enum Counterfactual {
-    /// This many more free cards, on one node that suits the gang.
+    /// This many more free cards: on a node that is there, or on new nodes like those that are.
     MoreCards {
         /// The card kind.
         kind: String,
         /// How many.
         count: u32,
-        /// The domain they must be in, as `level=value`; `None` when any place will do.
+        /// Where they must be, as `level=value`: a node that is there, by its host name, or the
+        /// domain of the new nodes; `None` when new nodes anywhere will do.
         domain: Option<String>,
     },
     /// A required level weakened.

@@ -14,6 +14,9 @@ use crate::{
     place::{Outcome, Request, bound, tree::TreeKind},
 };
 
+/// In more domains than this unlike members are only counted.
+const UNLIKE_DOMAINS: usize = 256;
+
 impl Explainer {
     /// The gang's reason when no placement exists.
     pub(super) fn no_room(
@@ -283,6 +286,16 @@ impl Explainer {
         let Some(holder) = holder else {
             return Vec::new();
         };
+        // Unlike members share a domain's room: those are placed for trial instead of counted.
+        let unlike = members.batches.len() > 1 && domains <= UNLIKE_DOMAINS;
+        let mut trials: Vec<u32> = Vec::new();
+        if unlike {
+            let mut trial = members.clone();
+            for domain in 0..domains as u32 {
+                trial.pinned[holder] = domain;
+                trials.push(self.partial(id, &trial).len() as u32);
+            }
+        }
         let attempts = self.with_request(id, members, false, |explainer, request| {
             let engine = &mut explainer.engine;
             let mut attempts = Vec::new();
@@ -300,6 +313,9 @@ impl Explainer {
                         );
                         fits = fits.saturating_add(capacity.min(wanted.count));
                     }
+                }
+                if let Some(&placed) = trials.get(domain as usize) {
+                    fits = fits.min(placed);
                 }
                 let free_cards = kind.map_or(0, |kind| match key {
                     NODE_KEY => engine.cluster.node(NodeIx(domain)).cards.free(kind),

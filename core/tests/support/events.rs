@@ -566,7 +566,10 @@ impl World {
                 "cpu of {name}"
             );
             let slots = node.resources.get("pods").copied().unwrap_or(110);
-            assert!(on_node.len() as i64 <= slots, "pod slots of {name}");
+            assert!(
+                i64::try_from(on_node.len()).is_ok_and(|pods| pods <= slots),
+                "pod slots of {name}"
+            );
             let ports = |pod: &&&PodSpec| !pod.template.host_ports.is_empty();
             assert!(
                 !ports(&&pod) || on_node.iter().filter(ports).count() == 1,

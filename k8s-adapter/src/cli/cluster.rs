@@ -63,6 +63,20 @@ impl Cluster {
         let mut reading = |done, total| progress.set("reading", done, total);
         let world = world::read(&args.dumps, manifests, &options, &mut reading)?;
         let mut complaints = world.complaints;
+        let counts = &world.counts;
+        if counts.nodes == 0 && counts.groups == 0 && counts.pods == 0 {
+            for complaint in &complaints {
+                terminal::complain("not used", &complaint.to_string());
+            }
+            let paths: Vec<String> = args
+                .dumps
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            return Err(CliError::Nothing {
+                paths: paths.join(", "),
+            });
+        }
         let mut scheduler = Scheduler::new(Config {
             levels: world.levels,
             ..Config::default()

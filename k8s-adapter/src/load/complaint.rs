@@ -4,13 +4,12 @@
 //! and what would be accepted. Making one never stops anything: the rest of the input is still used,
 //! and the caller decides whether a complaint is an error.
 
-use std::{
-    fmt::{self, Write as _},
-    sync::Arc,
-};
+use std::{fmt, sync::Arc};
 
 use gangline::gang::Problem;
 use serde::Serialize;
+
+use crate::problem::one_line;
 
 /// Where a document came from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -99,15 +98,11 @@ impl fmt::Display for Complaint {
         write!(formatter, "{}", self.source)?;
         for part in [&self.object, &self.field, &self.value] {
             if !part.is_empty() {
-                formatter.write_str(": ")?;
-                // One line, whatever the input held.
-                for letter in part.chars() {
-                    formatter.write_char(if letter.is_control() { ' ' } else { letter })?;
-                }
+                write!(formatter, ": {}", one_line(part))?;
             }
         }
         if !self.accepted.is_empty() {
-            write!(formatter, "; accepted: {}", self.accepted)?;
+            write!(formatter, "; accepted: {}", one_line(&self.accepted))?;
         }
         Ok(())
     }

@@ -194,7 +194,7 @@ fn summary(report: &Report) -> String {
         .filter(|gang| gang.word() == "placed")
         .count();
     let run = placed.count() - new;
-    let waits = report.gangs.len() - new - run;
+    let waits = report.gangs.iter().filter(|gang| gang.waits()).count();
     let plural = |count, one, many| if count == 1 { one } else { many };
     let (runs, wait) = (plural(run, "runs", "run"), plural(waits, "waits", "wait"));
     let mut text = format!("{run} {runs}, {new} placed, {waits} {wait}.");

@@ -69,20 +69,16 @@ fn with_topology(group: Group, topology: TopologyRule) -> Group {
 
 // Leaves are found by the names that pods give; inner nodes get names that no label can hold.
 
-/// A node that needs all its children (which together have at least `least` members) and `min`
-/// members over all of them.
+/// A node that needs the minimum of each of its children (which together is `least` members), and
+/// `min` members over all of them. Children without a minimum may stay empty.
 fn all_of(name: &str, children: Vec<Group>, least: u64, min: u32) -> Group {
-    let inner = |name: String, min, children| Group {
-        name,
+    let least = u32::try_from(least).unwrap_or(u32::MAX);
+    let min = Minimum::Members(min.max(least).max(1));
+    Group {
+        name: format!("podgroup/{name}"),
         topology: TopologyRule::default(),
         kind: GroupKind::Group { min, children },
-    };
-    let every = Minimum::Children(children.len() as u32);
-    if least >= u64::from(min) {
-        return inner(format!("podgroup/{name}"), every, children);
     }
-    let all = inner(format!("podgroup/{name}/all"), every, children);
-    inner(format!("podgroup/{name}"), Minimum::Members(min), vec![all])
 }
 
 fn task_minima(spec: &PodGroupSpec) -> Result<BTreeMap<String, u32>, Problem> {
