@@ -148,9 +148,10 @@ impl Explainer {
             let tally = &gang.tally[leaf as usize];
             tally.waiting + tally.settled()
         };
-        // Down to the first sub-group that is short by itself.
+        // Enough in all: down to the first sub-group that is short by itself.
         let mut at = 0;
-        while let Some(child) = gang.tree.children(at).find(|&child| {
+        let enough = gang.tree.standing(0, &here).members >= gang.tree.fewest(0);
+        while let Some(child) = gang.tree.children(at).filter(|_| enough).find(|&child| {
             let standing = gang.tree.standing(child, &here);
             let optional = standing.members == 0 && gang.tree.fewest(child) == 0;
             !(standing.met || optional)

@@ -317,7 +317,7 @@ fn does_not_fit(
     }
     // A resource that is short says it all; without one the causes are the next best thing.
     let says_all = shortfall.is_some_and(|shortfall| shortfall.resource != MEMBERS);
-    if !says_all && !causes.is_empty() {
+    if !says_all && best_domain.is_none() && !causes.is_empty() {
         let causes: Vec<String> = causes.iter().map(ToString::to_string).collect();
         write!(formatter, "; of {nodes} nodes: {}", causes.join(", "))?;
     }

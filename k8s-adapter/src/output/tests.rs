@@ -154,7 +154,7 @@ default/service-b  infeasible  0/4      -
 
 Waiting
   default/service-b  infeasible: needs 4 GPUs, 1 free
-    admitted if 3 more GPUs appear or default/service-a ends
+    admitted if 3 more GPUs appear on new nodes or default/service-a ends
 
 0 run, 1 placed, 1 waits. 5 GPUs: 4 held, 1 free.
 "
@@ -186,7 +186,7 @@ Members
   b-3  waiting
 
 Admitted if any one of these happens
-  - 3 more GPUs appear
+  - 3 more GPUs appear on new nodes
   - default/service-a ends
 "
     );

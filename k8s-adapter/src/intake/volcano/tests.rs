@@ -1,5 +1,7 @@
 //! Volcano's groups as small clusters.
 
+use gangline::{Config, Scheduler, Verdict, units::Nanos};
+
 use crate::{
     intake::testing::{world, world_with},
     world::{Options, World},
@@ -108,7 +110,7 @@ fn tasks_are_roles_that_all_need_their_minimum() {
     let exact = world(&[group(&format!("minMember: 3, {tasks}")), pods.clone()].concat());
     assert_eq!(
         exact.trees(),
-        ["volcano/g: podgroup/g[4 of (no task)>=0, extra>=0, ps>=1, worker>=2]"]
+        ["volcano/g: podgroup/g[>=3: (no task)>=0, extra>=0, ps>=1, worker>=2]"]
     );
     assert_eq!(
         exact.links(),
@@ -122,10 +124,7 @@ fn tasks_are_roles_that_all_need_their_minimum() {
     let more = world(&[group(&format!("minMember: 5, {tasks}")), pods.clone()].concat());
     assert_eq!(
         more.trees(),
-        [
-            "volcano/g: podgroup/g[>=5: podgroup/g/all[4 of (no task)>=0, extra>=0, ps>=1, \
-         worker>=2]]"
-        ]
+        ["volcano/g: podgroup/g[>=5: (no task)>=0, extra>=0, ps>=1, worker>=2]"]
     );
     let fewer = world(&[group(&format!("minMember: 2, {tasks}")), pods].concat());
     assert_eq!(fewer.trees(), ["volcano/g: g>=2"]);
@@ -135,6 +134,33 @@ fn tasks_are_roles_that_all_need_their_minimum() {
         negative.gang("g").problem.as_ref().unwrap().field,
         "spec.minTaskMember.ps"
     );
+}
+
+#[test]
+fn tasks_without_a_minimum_may_stay_empty() {
+    let member = |name: &str, task: &str| pod(name, &format!("volcano.sh/task-spec: {task}"), "");
+    let verdict = |spec: &str, pods: &[String]| {
+        let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n\
+                    status: {allocatable: {cpu: 2, pods: 2}}\n---\n";
+        let mut engine = Scheduler::new(Config::default());
+        for event in world(&[node.to_owned(), group(spec), pods.concat()].concat()).events {
+            engine.apply(event).unwrap();
+        }
+        engine.decide(Nanos::ZERO);
+        engine
+            .gang(engine.find("ml", "g").unwrap())
+            .unwrap()
+            .verdict
+    };
+    let (a0, a1, b0) = (member("a-0", "a"), member("a-1", "a"), member("b-0", "b"));
+    // Two places for three: the task without a minimum does without.
+    let tasks = "minMember: 2, minTaskMember: {a: 2}";
+    assert_eq!(
+        verdict(tasks, &[a0.clone(), a1.clone(), b0]),
+        Verdict::Placed
+    );
+    let tasks = "minMember: 2, minTaskMember: {a: 2, b: 0}";
+    assert_eq!(verdict(tasks, &[a0, a1]), Verdict::Placed);
 }
 
 #[test]
@@ -157,7 +183,7 @@ fn sub_groups_are_roles_by_label_values_with_their_own_topology() {
     assert_eq!(
         world.trees(),
         [format!(
-            "volcano/g: podgroup/g[2 of policy/stage[2 of stage/a>=2{tier}, stage/b>=2{tier}], \
+            "volcano/g: podgroup/g[>=4: policy/stage[2 of stage/a>=2{tier}, stage/b>=2{tier}], \
          (no sub-group)>=0]"
         )]
     );
