@@ -38,7 +38,7 @@ bench-gate: ## instruction counts against their limits; needs valgrind and gungr
 	cargo bench --locked --package gangline-benches --features gate --bench instructions
 
 oracle: ## compare the search with the exhaustive one on 10^6 random worlds
-	GANGLINE_ORACLE_WORLDS=1000000 cargo test --locked --release --package gangline --test oracle
+	GANGLINE_ORACLE_WORLDS=1000000 cargo test --locked --release --package gangline --features serde --test oracle
 
 clean: ## remove what was built
 	cargo clean

@@ -128,9 +128,9 @@ impl fmt::Display for Nanos {
 }
 
 /// Identity of an object: the 128 bits of its Kubernetes uid, or any number the caller chooses.
+///
+/// Text formats hold it as a UUID; any other text stands for what [`Uid::from_text`] makes of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Uid(pub u128);
 
 impl Uid {
@@ -176,6 +176,50 @@ const fn parse_uuid(bytes: &[u8]) -> Option<u128> {
         index += 1;
     }
     Some(bits)
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Uid {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            serializer.collect_str(self)
+        } else {
+            serializer.serialize_u128(self.0)
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Uid {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct UidVisitor;
+
+        impl serde::de::Visitor<'_> for UidVisitor {
+            type Value = Uid;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a UUID, another name, or a number")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Uid, E> {
+                Ok(Uid::from_text(text))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Uid, E> {
+                Ok(Uid(number.into()))
+            }
+
+            fn visit_u128<E>(self, number: u128) -> Result<Uid, E> {
+                Ok(Uid(number))
+            }
+        }
+
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_any(UidVisitor)
+        } else {
+            deserializer.deserialize_u128(UidVisitor)
+        }
+    }
 }
 
 impl fmt::Display for Uid {

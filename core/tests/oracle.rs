@@ -1,7 +1,7 @@
 //! The search against an exhaustive judge on many random small worlds.
 //!
 //! `GANGLINE_ORACLE_WORLDS` sets how many (100,000 unless said); `GANGLINE_ORACLE_SEED` where to
-//! start. A world that fails is made as small as it can be and written to `target/`.
+//! start. A world that fails is made as small as it can be and written to `target/tmp` as a scenario.
 
 #![allow(unreachable_pub, reason = "nothing reaches into a test")]
 
@@ -192,11 +192,22 @@ fn report(seed: u64, failing: &World, reason: &str) -> String {
     let mut text = format!("seed {seed}: {reason}\nsmallest world that fails: {error}\n");
     write!(text, "{smallest}").expect("strings take everything");
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let path = folder.join(format!("oracle-{seed}.txt"));
-    if std::fs::write(&path, &text).is_ok() {
-        write!(text, "\nwritten to {}", path.display()).expect("strings take everything");
+    let path = folder.join(format!("oracle-{seed}.yaml"));
+    if std::fs::write(&path, scenario(&smallest, &text)).is_ok() {
+        write!(text, "\nas a scenario: {}", path.display()).expect("strings take everything");
     }
     text
+}
+
+/// A world as a scenario that starts from it, for `gangline simulate` (JSON is YAML).
+fn scenario(world: &World, about: &str) -> String {
+    serde_json::json!({
+        "scenario": "the search and trying everything disagree",
+        "about": about,
+        "snapshot": world.scheduler().snapshot(),
+        "events": [{ "at": "0s" }],
+    })
+    .to_string()
 }
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -222,6 +233,17 @@ fn the_search_says_what_trying_everything_says() {
     let share = f64::from(shares.feasible) / judged;
     // Worlds that are all easy or all hopeless would show nothing.
     assert!((0.25..=0.75).contains(&share) || worlds < 100, "{shares:?}");
+}
+
+#[test]
+fn a_world_becomes_a_scenario() {
+    let text = scenario(&world(7), "seed 7");
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("oracle-sample.yaml");
+    std::fs::write(path, &text).expect("the target folder can be written");
+    let read: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let pods = read["snapshot"]["pods"].as_array().expect("a list");
+    assert_eq!(pods.len(), world(7).scheduler().snapshot().pods.len());
+    assert!(!pods.is_empty());
 }
 
 /// The comparison can fail: an engine that lies is found out, and its world made small.

@@ -204,7 +204,7 @@ impl Explainer {
         let census = gang.census();
         let running = gang.life.phase() == Phase::Running;
         if gang.life.phase() == Phase::Gathering || !(census.is_ready || running) {
-            return Some(self.missing_members(id)?);
+            return self.missing_members(id);
         }
         let now = self.engine.now;
         gang.members
