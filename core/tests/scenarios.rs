@@ -223,3 +223,33 @@ fn members_apart_by_node_and_near_by_block_that_are_too_many_are_refused() {
     cycle(&mut engine, secs(1));
     assert_eq!(placed_count(&engine, "enough"), 16);
 }
+
+#[test]
+fn who_is_held_back_for_another_waits_and_is_never_called_infeasible() {
+    let mut engine = engine(&[]);
+    for name in ["n1", "n2"] {
+        apply(&mut engine, [Event::Node(node(name, 8, &[]))]);
+    }
+    let (one, eight) = (Arc::new(template(1, 1000)), Arc::new(template(8, 1000)));
+    let running = PodSpec {
+        node: Some("n1".into()),
+        phase: PodPhase::Running,
+        ..pod("running", &one)
+    };
+    apply(&mut engine, [Event::Pod(running)]);
+    submit(&mut engine, gang("large", 2), 2, &eight);
+    cycle(&mut engine, secs(0));
+    cycle(&mut engine, secs(301));
+    apply(
+        &mut engine,
+        [Event::Pod(PodSpec {
+            created: secs(302),
+            ..pod("small", &one)
+        })],
+    );
+    for round in 302..305 {
+        cycle(&mut engine, secs(round));
+        assert_eq!(verdict(&engine, "small"), Verdict::Waiting);
+    }
+    assert_eq!(verdict(&engine, "large"), Verdict::Infeasible);
+}

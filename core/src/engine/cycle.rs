@@ -26,7 +26,7 @@ pub(crate) struct Scratch {
     pub(crate) members: Members,
     pub(crate) spare: Members,
     /// Gangs of one that did not fit, by template: equal ones need no search of their own.
-    refused: Map<(TemplateIx, bool), Tried>,
+    refused: Map<TemplateIx, Tried>,
 }
 
 /// A gang's members, sorted into what a search wants.
@@ -280,12 +280,10 @@ impl Scheduler {
         if members.batches.is_empty() {
             return Answer::Held(gang.verdict);
         }
-        let alike = (gang.single() && !members.related).then(|| {
-            (
-                members.batches[0].template,
-                self.respects_reservation(ix, members),
-            )
-        });
+        let held_back = self.respects_reservation(ix, members);
+        // What is held back may fit all the same: that is no refusal to share.
+        let alike =
+            (gang.single() && !members.related && !held_back).then(|| members.batches[0].template);
         if let Some(key) = alike
             && let Some(tried) = self.cycle.refused.get(&key)
             && tried.loosened == answer.loosened
@@ -294,7 +292,6 @@ impl Scheduler {
         }
         let tree = gang.tree.clone();
         let (rule, started) = self.manner(ix);
-        let held_back = self.respects_reservation(ix, members);
         let forbidden: &[bool] = match &self.reservation {
             Some(reservation) if held_back => &reservation.nodes,
             _ => &[],
