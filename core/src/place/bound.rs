@@ -174,15 +174,7 @@ pub(crate) fn capacity(
         if one_a_node {
             fits = fits.min(1);
         }
-        if let Some(key) = apart.filter(|&key| key != NODE_KEY && fits > 0) {
-            let domain = cluster.domain_of(key, node);
-            if domain != NO_DOMAIN {
-                if seen.len() <= domain as usize {
-                    seen.resize(domain as usize + 1, false);
-                }
-                fits = u32::from(!core::mem::replace(&mut seen[domain as usize], true));
-            }
-        }
+        // Before the next rule, which picks one node of a domain: it might pick one that is not near.
         match near {
             Some(Near::Matches(term)) => {
                 let term = cluster.term(term);
@@ -203,10 +195,19 @@ pub(crate) fn capacity(
             }
             _ => {}
         }
+        if let Some(key) = apart.filter(|&key| key != NODE_KEY && fits > 0) {
+            let domain = cluster.domain_of(key, node);
+            if domain != NO_DOMAIN {
+                if seen.len() <= domain as usize {
+                    seen.resize(domain as usize + 1, false);
+                }
+                fits = u32::from(!core::mem::replace(&mut seen[domain as usize], true));
+            }
+        }
         total = total.saturating_add(fits);
     }
     if let Some(Near::OneDomain(_)) = near {
-        total = together.iter().copied().max().unwrap_or(0);
+        total = total.min(together.iter().copied().max().unwrap_or(0));
     }
     search.bound.seen = seen;
     search.bound.together = together;
