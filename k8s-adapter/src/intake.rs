@@ -134,6 +134,17 @@ pub fn link(dialects: &[Box<dyn Dialect>], pod: &Pod) -> Result<Option<Link>, Pr
         .iter()
         .filter_map(|dialect| dialect.link(pod))
         .collect();
+    // To pass it over would place the pod on its own, and its group in part.
+    if let Some(reference) = &pod.spec.workload_ref {
+        return Err(problem(
+            "UnsupportedGroup",
+            "spec.workloadRef",
+            format!(
+                "{}, as Kubernetes 1.35 wrote it; accepted: spec.schedulingGroup.podGroupName",
+                reference.name
+            ),
+        ));
+    }
     let explicit = || links.iter().filter(|link| link.implied.is_none());
     if explicit().count() > 1 {
         let named: Vec<_> = explicit()

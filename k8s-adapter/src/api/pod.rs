@@ -41,6 +41,8 @@ pub struct PodSpec {
     pub scheduling_gates: Vec<Named>,
     /// Its native group.
     pub scheduling_group: Option<SchedulingGroup>,
+    /// Its native group as Kubernetes 1.35 wrote it, which later versions dropped.
+    pub workload_ref: Option<WorkloadReference>,
     /// Containers that run side by side.
     #[serde(deserialize_with = "or_default")]
     pub containers: Vec<Container>,
@@ -76,6 +78,15 @@ pub struct PodSpec {
 #[serde(default)]
 pub struct Named {
     /// The name.
+    #[serde(deserialize_with = "or_default")]
+    pub name: Box<str>,
+}
+
+/// The link to a `Workload` of Kubernetes 1.35.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct WorkloadReference {
+    /// The workload's name.
     #[serde(deserialize_with = "or_default")]
     pub name: Box<str>,
 }

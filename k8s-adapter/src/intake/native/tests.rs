@@ -278,3 +278,13 @@ fn a_removed_version_is_named_with_what_is_accepted() {
         ]
     );
 }
+
+#[test]
+fn a_pod_with_the_link_of_an_older_version_is_not_placed_on_its_own() {
+    let yaml = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: ml}\n\
+                spec: {workloadRef: {name: w, podGroup: g}}\n";
+    let world = world(yaml);
+    let problem = world.pod("p").problem.as_ref().unwrap();
+    assert_eq!(problem.code, "UnsupportedGroup");
+    assert_eq!(problem.field, "spec.workloadRef");
+}
