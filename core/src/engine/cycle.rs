@@ -297,14 +297,8 @@ impl Scheduler {
             _ => &[],
         };
         let request = Request {
-            tree: &tree,
-            batches: &members.batches,
-            have: &members.have,
-            pinned: &members.pinned,
-            rule,
-            started,
             forbidden,
-            budget: self.config.search_steps,
+            ..members.request(&tree, rule, started, self.config.search_steps)
         };
         let outcome = self.search.run(&mut self.cluster, &request);
         if outcome != Outcome::Found {
@@ -315,7 +309,7 @@ impl Scheduler {
                 }
                 self.cycle.refused.insert(key, answer);
             }
-            if held_back && outcome == Outcome::Infeasible && self.fits_unreserved(ix, members) {
+            if held_back && outcome == Outcome::Infeasible && self.would_fit(ix, members) {
                 return Answer::Held(Verdict::Waiting);
             }
         }
@@ -433,6 +427,26 @@ impl Scheduler {
 }
 
 impl Members {
+    /// What a search is asked for these members: anywhere, unless the caller forbids some nodes.
+    pub(crate) fn request<'a>(
+        &'a self,
+        tree: &'a Tree,
+        rule: crate::gang::ScoringRule,
+        started: bool,
+        budget: u64,
+    ) -> Request<'a> {
+        Request {
+            tree,
+            batches: &self.batches,
+            have: &self.have,
+            pinned: &self.pinned,
+            rule,
+            started,
+            forbidden: &[],
+            budget,
+        }
+    }
+
     /// The next member of a batch, in member order, that the plan at hand has not used.
     pub(crate) fn next_of(&mut self, batch: u32) -> Option<PodIx> {
         let first = self.waiting.partition_point(|&(other, ..)| other < batch);

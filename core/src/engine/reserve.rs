@@ -10,11 +10,7 @@
 use alloc::{vec, vec::Vec};
 
 use super::{NodeIx, Reservation, Scheduler, cycle::Members, store::GangIx};
-use crate::{
-    gang::life::Phase,
-    place::{Outcome, Request},
-    units::Nanos,
-};
+use crate::{gang::life::Phase, place::Outcome, units::Nanos};
 
 impl Scheduler {
     /// Whether a gang must keep off the reserved nodes.
@@ -27,11 +23,6 @@ impl Scheduler {
             .longest
             .map(|longest| self.now.saturating_add(longest));
         turn(ix) > turn(reservation.holder) && reservation.bars(ends)
-    }
-
-    /// Whether the gang would fit if nothing were reserved.
-    pub(super) fn fits_unreserved(&mut self, ix: GangIx, members: &Members) -> bool {
-        self.would_fit(ix, members)
     }
 
     /// Searches for a gang on the state as it is now and takes everything back.
@@ -49,16 +40,7 @@ impl Scheduler {
         };
         let tree = gang.tree.clone();
         let (rule, started) = self.manner(ix);
-        let request = Request {
-            tree: &tree,
-            batches: &members.batches,
-            have: &members.have,
-            pinned: &members.pinned,
-            rule,
-            started,
-            forbidden: &[],
-            budget: self.config.search_steps,
-        };
+        let request = members.request(&tree, rule, started, self.config.search_steps);
         let mark = self.cluster.begin();
         let outcome = self.search.run(&mut self.cluster, &request);
         self.cluster.undo_to(mark);

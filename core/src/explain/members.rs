@@ -145,12 +145,7 @@ impl Explainer {
     pub(super) fn largest(&self, template: TemplateIx) -> Option<Shortfall> {
         let cluster = &self.engine.cluster;
         let compiled = cluster.template(template);
-        let usable: Vec<NodeIx> = cluster
-            .ordered()
-            .iter()
-            .copied()
-            .filter(|&node| self.static_cause(template, node).is_none())
-            .collect();
+        let usable = self.usable_nodes(template);
         if usable.is_empty() {
             return None;
         }

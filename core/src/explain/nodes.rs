@@ -19,6 +19,14 @@ use crate::{
 };
 
 impl Explainer {
+    /// Nodes that a template's static rules accept, whatever is free there.
+    pub(super) fn usable_nodes(&self, template: TemplateIx) -> Vec<NodeIx> {
+        let nodes = self.engine.cluster.ordered().iter().copied();
+        nodes
+            .filter(|&node| self.static_cause(template, node).is_none())
+            .collect()
+    }
+
     /// The first static cause that keeps a template off a node.
     pub(super) fn static_cause(
         &self,

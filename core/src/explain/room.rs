@@ -76,16 +76,7 @@ impl Explainer {
     ) -> Option<T> {
         let tree = self.engine.gangs.get(id.0)?.tree.clone();
         let (rule, _) = self.engine.manner(id);
-        let request = Request {
-            tree: &tree,
-            batches: &members.batches,
-            have: &members.have,
-            pinned: &members.pinned,
-            rule,
-            started,
-            forbidden: &[],
-            budget: self.engine.config.search_steps,
-        };
+        let request = members.request(&tree, rule, started, self.engine.config.search_steps);
         Some(ask(self, &request))
     }
 
@@ -158,14 +149,7 @@ impl Explainer {
         fewest: u32,
     ) -> Option<Shortfall> {
         let template = members.batches[batch].template;
-        let usable: Vec<NodeIx> = self
-            .engine
-            .cluster
-            .ordered()
-            .iter()
-            .copied()
-            .filter(|&node| self.static_cause(template, node).is_none())
-            .collect();
+        let usable = self.usable_nodes(template);
         if usable.is_empty() {
             // It is not room that is missing: the causes say why no node may be used.
             return None;

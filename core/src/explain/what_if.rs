@@ -6,7 +6,7 @@ use super::{Explainer, Reason};
 use crate::{
     engine::{Event, Plan, Scheduler, cycle::Members},
     gang::{GangSpec, Group, GroupKind, PodPhase, PodSpec, Problem},
-    place::{Outcome, Request},
+    place::Outcome,
     request::Template,
     units::Uid,
 };
@@ -84,16 +84,12 @@ impl Explainer {
         let Some(tree) = self.engine.gangs.get(id.0).map(|gang| gang.tree.clone()) else {
             return Err(Reason::NotTried);
         };
-        let request = Request {
-            tree: &tree,
-            batches: &members.batches,
-            have: &members.have,
-            pinned: &members.pinned,
-            rule: gang.scoring.unwrap_or(self.engine.config.scoring),
-            started: false,
-            forbidden: &[],
-            budget: self.engine.config.search_steps,
-        };
+        let request = members.request(
+            &tree,
+            gang.scoring.unwrap_or(self.engine.config.scoring),
+            false,
+            self.engine.config.search_steps,
+        );
         match self.engine.search.run(&mut self.engine.cluster, &request) {
             Outcome::Found => {}
             Outcome::Undecided => {
