@@ -9,14 +9,16 @@
 //! Source of the numbers: the project's hardware notes, sections 1.2 to 1.5 and 3.5, which name the
 //! listing, driver source or document of each; [`Confidence`] keeps their marks.
 
+mod ada;
 mod amd;
 mod ampere;
 mod blackwell;
 mod hopper;
-mod older;
+mod rtx_blackwell;
 mod table;
 #[cfg(test)]
 mod tests;
+mod volta_turing;
 
 use super::mig::Geometry;
 
@@ -124,15 +126,16 @@ pub struct CardModel {
 }
 
 impl CardModel {
-    /// A model about which nothing but name, family and memory is known.
-    const fn new(name: &'static str, family: Family, memory_mib: u32) -> Self {
+    /// A model of which name, family, memory (MiB) and multiprocessors are known, all of them
+    /// general knowledge.
+    const fn new(name: &'static str, family: Family, memory_mib: u32, processors: u16) -> Self {
         Self {
             name,
             products: &[],
             family,
             compute_capability: None,
             memory_mib,
-            multiprocessors: None,
+            multiprocessors: Some(processors),
             nvlinks: 0,
             pci_device_ids: &[],
             mig: None,
@@ -143,11 +146,13 @@ impl CardModel {
 }
 
 /// All models, family by family.
-const FAMILIES: [&[CardModel]; 5] = [
-    older::MODELS,
+static FAMILIES: [&[CardModel]; 7] = [
+    volta_turing::MODELS,
     ampere::MODELS,
+    ada::MODELS,
     hopper::MODELS,
     blackwell::MODELS,
+    rtx_blackwell::MODELS,
     amd::MODELS,
 ];
 

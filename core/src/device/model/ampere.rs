@@ -73,37 +73,81 @@ static A30: Geometry = geometry(
     Confidence::Measured,
 );
 
-const fn ampere(name: &'static str, memory_mib: u32, multiprocessors: u16) -> CardModel {
+const BRIDGED: &str = "NVLink only by a bridge between two cards";
+
+const fn a100(name: &'static str, memory_mib: u32, mig: &'static Geometry) -> CardModel {
     CardModel {
         compute_capability: Some((8, 0)),
-        multiprocessors: Some(multiprocessors),
-        ..CardModel::new(name, Family::Ampere, memory_mib)
+        mig: Some(mig),
+        ..CardModel::new(name, Family::Ampere, memory_mib, 108)
+    }
+}
+
+const fn without_mig(name: &'static str, memory_mib: u32, multiprocessors: u16) -> CardModel {
+    CardModel {
+        compute_capability: Some((8, 6)),
+        ..CardModel::new(name, Family::Ampere, memory_mib, multiprocessors)
     }
 }
 
 pub(super) static MODELS: &[CardModel] = &[
     CardModel {
-        products: &[
-            "NVIDIA-A100-SXM4-40GB",
-            "A100-SXM4-40GB",
-            "NVIDIA-A800-SXM4-40GB",
-        ],
+        products: &["NVIDIA-A100-SXM4-40GB"],
         nvlinks: 12,
         pci_device_ids: &[0x20B0],
-        mig: Some(&A100_40),
-        ..ampere("A100-40GB", 40_960, 108)
+        ..a100("A100-40GB", 40_960, &A100_40)
     },
     CardModel {
-        products: &["NVIDIA-A100-SXM4-80GB", "A100-SXM4-80GB"],
+        products: &["NVIDIA-A100-PCIE-40GB"],
+        pci_device_ids: &[0x20B1, 0x20F1],
+        notes: BRIDGED,
+        ..a100("A100-PCIE-40GB", 40_960, &A100_40)
+    },
+    CardModel {
+        products: &["NVIDIA-A800-40GB-Active", "NVIDIA-A800-PCIE-40GB"],
+        pci_device_ids: &[0x20F6],
+        notes: BRIDGED,
+        ..a100("A800-40GB", 40_960, &A100_40)
+    },
+    CardModel {
+        products: &["NVIDIA-A100-SXM4-80GB"],
         nvlinks: 12,
         pci_device_ids: &[0x20B2],
-        mig: Some(&A100_80),
-        ..ampere("A100-80GB", 81_920, 108)
+        ..a100("A100-80GB", 81_920, &A100_80)
     },
     CardModel {
-        products: &["NVIDIA-A30", "A30"],
+        products: &["NVIDIA-A100-80GB-PCIe", "NVIDIA-A100-PCIE-80GB"],
+        pci_device_ids: &[0x20B5],
+        notes: BRIDGED,
+        ..a100("A100-PCIE-80GB", 81_920, &A100_80)
+    },
+    CardModel {
+        products: &["NVIDIA-A800-SXM4-80GB"],
+        nvlinks: 8,
+        pci_device_ids: &[0x20F3],
+        ..a100("A800-80GB", 81_920, &A100_80)
+    },
+    CardModel {
+        products: &["NVIDIA-A800-80GB-PCIe"],
+        pci_device_ids: &[0x20F5],
+        notes: BRIDGED,
+        ..a100("A800-PCIE-80GB", 81_920, &A100_80)
+    },
+    CardModel {
+        products: &["NVIDIA-A30"],
+        compute_capability: Some((8, 0)),
         pci_device_ids: &[0x20B7],
         mig: Some(&A30),
-        ..ampere("A30", 24_576, 56)
+        notes: BRIDGED,
+        ..CardModel::new("A30", Family::Ampere, 24_576, 56)
+    },
+    CardModel {
+        products: &["NVIDIA-A10", "NVIDIA-A10G"],
+        ..without_mig("A10", 23_028, 72)
+    },
+    CardModel {
+        products: &["NVIDIA-A40"],
+        notes: BRIDGED,
+        ..without_mig("A40", 46_068, 84)
     },
 ];
