@@ -12,7 +12,7 @@ use crate::device::mig::{EIGHTHS, FOURTHS, Geometry, Profile};
 /// 98 of the die's 108 multiprocessors are usable in MIG.
 static A100_40_PROFILES: [Profile; 7] = profiles(
     &EIGHTHS,
-    [
+    &[
         row("1g.5gb", 4_864, 14, engines(1, 0, 0, 0)),
         row("1g.5gb+me", 4_864, 14, engines(1, 1, 1, 1)),
         row("1g.10gb", 9_856, 14, engines(1, 1, 0, 0)),
@@ -34,7 +34,7 @@ static A100_40: Geometry = geometry(
 /// GiB values of `nvidia-smi`, multiprocessors and engines as the 40 GB card's.
 static A100_80_PROFILES: [Profile; 7] = profiles(
     &EIGHTHS,
-    [
+    &[
         row("1g.10gb", 9_728, 14, engines(1, 0, 0, 0)),
         row("1g.10gb+me", 9_728, 14, engines(1, 1, 1, 1)),
         row("1g.20gb", 19_968, 14, engines(1, 1, 0, 0)),
@@ -56,7 +56,7 @@ static A100_80: Geometry = geometry(
 /// The driver prints one decoder for 1g, the guide none; the driver is believed.
 static A30_PROFILES: [Profile; 5] = profiles(
     &FOURTHS,
-    [
+    &[
         row("1g.6gb", 5_952, 14, engines(1, 1, 0, 0)),
         row("1g.6gb+me", 5_952, 14, engines(1, 1, 1, 1)),
         row("2g.12gb", 11_968, 28, engines(2, 2, 0, 0)),

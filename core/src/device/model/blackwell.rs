@@ -27,7 +27,7 @@ const ENGINES: [Engines; 7] = [
 /// Early drivers gave 1g 22.00 GiB.
 static B200_PROFILES: [Profile; 7] = profiles(
     &EIGHTHS,
-    [
+    &[
         row("1g.23gb", 20_992, 18, ENGINES[0]),
         row("1g.23gb+me", 20_992, 18, ENGINES[1]),
         row("1g.45gb", 45_312, 30, ENGINES[2]),
@@ -41,7 +41,7 @@ static B200_PROFILES: [Profile; 7] = profiles(
 /// Two sets of names, by how much memory the driver keeps; 20.00 GiB is the lesser 1g seen.
 static GB200_PROFILES: [Profile; 7] = profiles(
     &EIGHTHS,
-    [
+    &[
         row("1g.23gb", 20_480, 18, ENGINES[0]).also(&["1g.24gb"]),
         row("1g.23gb+me", 20_480, 18, ENGINES[1]).also(&["1g.24gb+me"]),
         row("1g.47gb", 46_592, 32, ENGINES[2]),
@@ -55,7 +55,7 @@ static GB200_PROFILES: [Profile; 7] = profiles(
 /// Multiprocessors and copy engines are the B200's.
 static B300_PROFILES: [Profile; 7] = profiles(
     &EIGHTHS,
-    [
+    &[
         inferred("1g.34gb", 34, 1, 18, ENGINES[0]),
         inferred("1g.34gb+me", 34, 1, 18, ENGINES[1]),
         inferred("1g.67gb", 67, 2, 30, ENGINES[2]),
@@ -69,7 +69,7 @@ static B300_PROFILES: [Profile; 7] = profiles(
 /// Multiprocessors and copy engines are the GB200's.
 static GB300_PROFILES: [Profile; 7] = profiles(
     &EIGHTHS,
-    [
+    &[
         inferred("1g.35gb", 35, 1, 18, ENGINES[0]),
         inferred("1g.35gb+me", 35, 1, 18, ENGINES[1]),
         inferred("1g.70gb", 70, 2, 32, ENGINES[2]),

@@ -25,7 +25,7 @@ const ENGINES: [Engines; 7] = [
 
 static H100_80_PROFILES: [Profile; 7] = profiles(
     &EIGHTHS,
-    [
+    &[
         row("1g.10gb", 9_984, 16, ENGINES[0]),
         row("1g.10gb+me", 9_984, 16, ENGINES[1]),
         row("1g.20gb", 20_096, 26, ENGINES[2]),
@@ -39,7 +39,7 @@ static H100_80_PROFILES: [Profile; 7] = profiles(
 /// 114 multiprocessors instead of 132; how many of them an instance gets is known for two profiles.
 static H100_PCIE_PROFILES: [Profile; 7] = profiles(
     &EIGHTHS,
-    [
+    &[
         row("1g.10gb", 9_984, 14, ENGINES[0]),
         row("1g.10gb+me", 9_984, 14, ENGINES[1]).known(Inferred),
         row("1g.20gb", 20_096, 0, ENGINES[2]).known(Inferred),
@@ -52,7 +52,7 @@ static H100_PCIE_PROFILES: [Profile; 7] = profiles(
 
 static H100_94_PROFILES: [Profile; 7] = profiles(
     &EIGHTHS,
-    [
+    &[
         row("1g.12gb", 11_008, 16, ENGINES[0]),
         row("1g.12gb+me", 11_008, 16, ENGINES[1]),
         row("1g.24gb", 22_144, 26, ENGINES[2]),
@@ -68,7 +68,7 @@ const fn rows_96(multiprocessors: [u16; 7]) -> [Profile; 7] {
     let [one, media, double, two, three, four, seven] = multiprocessors;
     profiles(
         &EIGHTHS,
-        [
+        &[
             inferred("1g.12gb", 12, 1, one, ENGINES[0]),
             inferred("1g.12gb+me", 12, 1, media, ENGINES[1]),
             inferred("1g.24gb", 24, 2, double, ENGINES[2]),
@@ -87,7 +87,7 @@ static PG506_96_PROFILES: [Profile; 7] = rows_96([0; 7]);
 
 static GH200_144_PROFILES: [Profile; 7] = profiles(
     &EIGHTHS,
-    [
+    &[
         row("1g.18gb", 17_920, 16, ENGINES[0]),
         row("1g.18gb+me", 17_920, 16, ENGINES[1]),
         row("1g.36gb", 36_096, 26, ENGINES[2]),
@@ -100,7 +100,7 @@ static GH200_144_PROFILES: [Profile; 7] = profiles(
 
 static H200_PROFILES: [Profile; 7] = profiles(
     &EIGHTHS,
-    [
+    &[
         row("1g.18gb", 16_384, 16, ENGINES[0]),
         row("1g.18gb+me", 16_384, 16, ENGINES[1]),
         row("1g.35gb", 33_280, 26, ENGINES[2]),

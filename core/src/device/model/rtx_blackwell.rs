@@ -24,7 +24,7 @@ const fn media(copy: u8, each: u8, ofa: u8) -> Engines {
 
 static RTX_PRO_6000_PROFILES: [Profile; 11] = profiles(
     &TWELFTHS,
-    [
+    &[
         row("1g.24gb", 24_192, 46, media(1, 1, 0)),
         row("1g.24gb-me", 24_192, 46, media(1, 0, 0)),
         row("1g.24gb+gfx", 24_192, 46, media(1, 1, 0)),

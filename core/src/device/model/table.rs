@@ -72,7 +72,7 @@ pub(super) const fn engines(copy: u8, decoder: u8, jpeg: u8, ofa: u8) -> Engines
 }
 
 /// The profiles of a grid with a model's rows, which must be in the grid's order.
-pub(super) const fn profiles<const N: usize>(grid: &Grid, rows: [Row; N]) -> [Profile; N] {
+pub(super) const fn profiles<const N: usize>(grid: &Grid, rows: &[Row; N]) -> [Profile; N] {
     assert!(grid.slots.len() == N, "a row for each slot");
     let mut profiles = [const { NOTHING }; N];
     let mut ix = 0;
