@@ -10,6 +10,11 @@ mod choose;
 mod devices;
 mod hardware;
 mod inventory;
+pub mod links;
+pub mod mig;
+pub mod model;
+pub mod names;
+pub mod overhead;
 mod parts;
 
 pub use ask::{CardRequestError, check_request};

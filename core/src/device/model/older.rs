@@ -1,0 +1,4 @@
+//! To be filled.
+use super::CardModel;
+
+pub(super) static MODELS: &[CardModel] = &[];
