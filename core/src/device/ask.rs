@@ -174,12 +174,67 @@ pub(crate) enum Part<'a> {
 }
 
 impl CardAsk {
+    pub(crate) fn new(
+        kind: KindIx,
+        source: CardRequest,
+        group: Option<Symbol>,
+        exclusive: Option<Symbol>,
+    ) -> Self {
+        let bare = CardRequest::whole(source.kind.clone(), 1);
+        let plain = matches!(source.want, CardWant::Whole(_))
+            && CardRequest {
+                want: bare.want.clone(),
+                overhead: bare.overhead,
+                ..source.clone()
+            } == bare;
+        Self {
+            kind,
+            source,
+            group,
+            exclusive,
+            plain,
+        }
+    }
+
     /// Whole cards asked for; 0 when it asks for parts.
     pub(crate) fn whole(&self) -> u32 {
         match self.source.want {
             CardWant::Whole(count) => count,
             _ => 0,
         }
+    }
+
+    /// How hard it is to find room for it, for ordering only: thousandths of a card, roughly.
+    pub(crate) fn size(&self) -> u32 {
+        let parts = self.parts().map(|(count, part)| {
+            let milli = match part {
+                Part::Replica => 100,
+                Part::Share {
+                    memory: ShareMemory::Milli(milli),
+                    compute_milli,
+                } => milli.max(compute_milli),
+                // Against a card of 80 GB, since no card is at hand.
+                Part::Share {
+                    memory: ShareMemory::Mib(mib),
+                    compute_milli,
+                } => (mib / 80).clamp(1, 999).max(compute_milli),
+                Part::Slice(SliceChoice::AtLeast { memory_mib, .. }) => {
+                    (memory_mib / 80).clamp(1, 999)
+                }
+                // The first digits of a profile's name are its compute slices.
+                Part::Slice(SliceChoice::Profile(name)) => {
+                    let digits = name.bytes().take_while(u8::is_ascii_digit);
+                    let slices = digits.fold(0, |sum: u32, digit| {
+                        sum.saturating_mul(10)
+                            .saturating_add(u32::from(digit - b'0'))
+                    });
+                    slices.clamp(1, 7) * 140
+                }
+            };
+            count.saturating_mul(milli)
+        });
+        let parts = parts.fold(0_u32, u32::saturating_add);
+        self.whole().saturating_mul(1000).saturating_add(parts)
     }
 
     /// Cards, slices, shares or replicas asked for.

@@ -271,7 +271,7 @@ impl<'a> Picker<'a> {
                     }
                 }
             }
-            (_, need) if parts::times(self.hardware, card, state, need) > 0 => {
+            (_, need) if parts::times(self.hardware, self.ask, card, state, need) > 0 => {
                 let mut after = *state;
                 use_part(self.hardware, &mut after, need, None);
                 add(place(parts::left_milli(self.hardware, card, &after)));
@@ -351,8 +351,13 @@ fn loss(geometry: &Geometry, mode: &Mode, before: MigState, after: MigState) -> 
         Mode::MigStatic(_) => {
             u32::from(geometry.units).saturating_sub(after.mask.count_ones())
         }
-        _ => u32::from(geometry.flexibility(before))
-            .saturating_sub(geometry.flexibility(after).into()),
+        _ => {
+            let flexibility = |state| {
+                let base = u32::from(geometry.flexibility(state));
+                base << 16 | u32::from(geometry.flexibility_of_all(state))
+            };
+            flexibility(before).saturating_sub(flexibility(after))
+        }
     }
 }
 

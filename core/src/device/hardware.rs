@@ -12,7 +12,7 @@ use super::{
     links::LinkTable,
     mig::{Geometry, MigState, ProfileIx},
     model::{self, CardModel},
-    overhead::{Inside, OverheadTable},
+    overhead::{self, Inside, OverheadTable},
 };
 use crate::{
     bits::CardSet,
@@ -295,15 +295,17 @@ impl Hardware {
                 memory,
                 compute_milli,
             } => {
-                let declared = match memory {
-                    ShareMemory::Mib(mib) => mib,
+                let memory_mib = match memory {
+                    ShareMemory::Mib(0) => 0,
+                    ShareMemory::Mib(mib) => self.memory_needed(ask, mib, Inside::Card).total,
+                    // A part of the card is all that the processes have, overhead and all.
                     ShareMemory::Milli(milli) => {
-                        let of_card = u64::from(self.memory_mib) * u64::from(milli);
-                        u32::try_from(of_card.div_ceil(1000)).unwrap_or(u32::MAX)
+                        let of_card = self.memory_for_shares(ask) * u64::from(milli) / 1000;
+                        u32::try_from(of_card).unwrap_or(u32::MAX)
                     }
                 };
                 Some(Need::Share {
-                    memory_mib: self.memory_with_overhead(ask, declared, Inside::Card),
+                    memory_mib,
                     compute_milli,
                 })
             }
@@ -315,7 +317,7 @@ impl Hardware {
                 memory_mib,
                 compute_slices,
             }) => {
-                let memory = self.memory_with_overhead(ask, memory_mib, Inside::MigInstance);
+                let memory = self.memory_needed(ask, memory_mib, Inside::MigInstance).total;
                 let profiles: SmallVec<[ProfileIx; 16]> =
                     self.geometry()?.cheapest(memory, compute_slices).collect();
                 (!profiles.is_empty()).then_some(Need::Slice(profiles))
@@ -324,12 +326,18 @@ impl Hardware {
     }
 
     /// What processes need in all that say they need so much.
-    pub(crate) fn memory_with_overhead(&self, ask: &CardAsk, declared: u32, inside: Inside) -> u32 {
+    pub(crate) fn memory_needed(&self, ask: &CardAsk, declared: u32, inside: Inside) -> overhead::Need {
         let capability = self.model.and_then(|model| model.compute_capability);
-        let overhead = &ask.source.overhead;
-        OverheadTable::DEFAULT
-            .need_mib(declared, overhead, inside, capability)
-            .total
+        OverheadTable::DEFAULT.need_mib(declared, ask.source.overhead, inside, capability)
+    }
+
+    /// Memory of a card that shares like this one may take in all.
+    pub(crate) fn memory_for_shares(&self, ask: &CardAsk) -> u64 {
+        if ask.source.overhead.processes == 0 {
+            return self.memory_mib.into();
+        }
+        let usable = OverheadTable::DEFAULT.usable_mib(self.memory_mib, Inside::Card);
+        usable.into()
     }
 
     /// Whether a loose profile satisfies a part of an ask.
@@ -354,8 +362,7 @@ impl Hardware {
     /// The profile with the vendor's id.
     pub(crate) fn instance(&self, id: u8) -> Option<(&'static Geometry, ProfileIx)> {
         let geometry = self.geometry()?;
-        let at = geometry.profiles.iter().position(|profile| profile.id == id)?;
-        Some((geometry, ProfileIx(at as u8)))
+        Some((geometry, geometry.profile_by_id(id)?))
     }
 }
 

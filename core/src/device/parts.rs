@@ -71,7 +71,7 @@ fn placed_capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> u32 {
     let mut fits: SmallVec<[u32; 16]> = cards
         .iter()
         .filter_map(|&card| Some((card, states.get(card as usize)?)))
-        .map(|(card, state)| times(hardware, card, state, need))
+        .map(|(card, state)| times(hardware, ask, card, state, need))
         .collect();
     if ask.group.is_some() {
         // All members of the group go to one card.
@@ -134,7 +134,13 @@ fn members(fits: &mut [u32], count: u32, apart: Apart) -> u32 {
 }
 
 /// How many parts of one kind still fit on a card.
-pub(super) fn times(hardware: &Hardware, card: u32, state: &CardState, need: &Need) -> u32 {
+pub(super) fn times(
+    hardware: &Hardware,
+    ask: &CardAsk,
+    card: u32,
+    state: &CardState,
+    need: &Need,
+) -> u32 {
     match (hardware.mode(card), need) {
         (Mode::Replicas(replicas), Need::Replica) => replicas.saturating_sub(state.replicas),
         (
@@ -146,7 +152,10 @@ pub(super) fn times(hardware: &Hardware, card: u32, state: &CardState, need: &Ne
         ) => {
             let memory = match memory_mib {
                 0 => u64::from(u32::MAX),
-                mib => share_memory_mib(hardware).saturating_sub(state.memory_mib) / u64::from(mib),
+                mib => {
+                    let all = hardware.memory_for_shares(ask);
+                    all.saturating_sub(state.memory_mib) / u64::from(mib)
+                }
             };
             let compute = match compute_milli {
                 0 => u32::MAX,
@@ -171,11 +180,6 @@ pub(super) fn times(hardware: &Hardware, card: u32, state: &CardState, need: &Ne
         }
         _ => 0,
     }
-}
-
-/// Memory of a card that shares may take in all.
-fn share_memory_mib(hardware: &Hardware) -> u64 {
-    u64::from(hardware.memory_mib)
 }
 
 /// Starts at which an instance of a profile can be had on a card now.
@@ -354,7 +358,7 @@ pub(super) fn left_milli(hardware: &Hardware, card: u32, state: &CardState) -> u
         Mode::Whole => 0,
         Mode::Shared => {
             let compute = 1000_u32.saturating_sub(state.compute_milli);
-            let all = share_memory_mib(hardware);
+            let all = u64::from(hardware.memory_mib);
             let left = all.saturating_sub(state.memory_mib);
             let memory = (left * 1000).checked_div(all).unwrap_or(1000);
             compute.min(memory as u32)

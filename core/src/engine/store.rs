@@ -9,7 +9,6 @@ use smallvec::SmallVec;
 
 use super::{NodeIx, Verdict, view::MemberState};
 use crate::{
-    bits::CardSet,
     cluster::template::TemplateIx,
     gang::{
         GangKey, GangSpec, PodPhase, PodSpec,
@@ -40,7 +39,7 @@ pub enum Purpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Charge {
     pub(crate) node: NodeIx,
-    pub(crate) cards: CardSet,
+    pub(crate) devices: Devices,
     pub(crate) purpose: Purpose,
 }
 

@@ -301,9 +301,10 @@ pub struct PodSpec {
     /// The node it is bound to.
     #[cfg_attr(feature = "serde", serde(default))]
     pub node: Option<String>,
-    /// The exact cards it holds there, when known; otherwise the engine assumes the lowest free.
+    /// The exact devices it holds there, when known; otherwise the engine assumes those that it would
+    /// have given.
     #[cfg_attr(feature = "serde", serde(default))]
-    pub cards: Option<CardSet>,
+    pub devices: Option<Devices>,
     /// Where it is in its life.
     #[cfg_attr(feature = "serde", serde(default))]
     pub phase: PodPhase,
