@@ -4,6 +4,8 @@
 //! fit, which cards one of them would get, and how two inventories compare. Today a card is whole
 //! or taken; card models, MIG, shares and links go behind the same questions.
 
+pub mod links;
+
 use alloc::vec::Vec;
 
 use smallvec::SmallVec;

@@ -32,7 +32,7 @@ pub mod bits;
 #[cfg(feature = "alloc")]
 pub mod cluster;
 #[cfg(feature = "alloc")]
-pub(crate) mod device;
+pub mod device;
 #[cfg(feature = "alloc")]
 pub mod engine;
 #[cfg(feature = "alloc")]
