@@ -19,8 +19,9 @@ mod parts;
 
 pub use ask::{CardRequestError, check_request};
 pub(crate) use ask::CardAsk;
-pub(crate) use choose::{choices, choose};
+pub(crate) use choose::{choices, choose, deal};
 pub use devices::{Devices, Slice};
 pub use hardware::NodeCardsError;
-pub(crate) use hardware::{Catalog, Hardware, check_cards};
+pub(crate) use hardware::{Catalog, check_cards};
 pub(crate) use inventory::{Inventory, KindIx};
+pub(crate) use parts::part_of;

@@ -8,6 +8,7 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 use hashbrown::HashTable;
 
 use crate::{
+    device::{Devices, Inventory},
     cluster::Cluster,
     gang::{GangKey, ScoringRule},
     hash::Map,

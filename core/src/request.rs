@@ -125,6 +125,14 @@ impl Default for CardWant {
 }
 
 impl CardRequest {
+    /// How many whole cards; 0 when parts are asked for.
+    pub fn whole_cards(&self) -> u32 {
+        match self.want {
+            CardWant::Whole(count) => count,
+            _ => 0,
+        }
+    }
+
     /// A request for whole cards without further conditions.
     pub fn whole(kind: impl Into<String>, count: u32) -> Self {
         Self {

@@ -76,6 +76,92 @@ pub(crate) fn choices(inventory: &Inventory, ask: &CardAsk, found: &mut Vec<Devi
     }
 }
 
+/// Takes devices for a pod that is there whether it fits or not: those that are said if they can be
+/// had, otherwise the usual choice, healthy cards before others, otherwise as much as there is.
+pub(crate) fn deal(inventory: &mut Inventory, ask: &CardAsk, said: Option<Devices>) -> Devices {
+    let healthy = inventory.set_unhealthy(ask.kind, CardSet::EMPTY);
+    let said = said.filter(|said| accepts(inventory, ask, said));
+    inventory.set_unhealthy(ask.kind, healthy);
+    let devices = said.or_else(|| choose(inventory, ask)).or_else(|| {
+        let healthy = inventory.set_unhealthy(ask.kind, CardSet::EMPTY);
+        let devices = choose(inventory, ask);
+        inventory.set_unhealthy(ask.kind, healthy);
+        devices
+    });
+    let devices = devices.unwrap_or_else(|| rest(inventory, ask));
+    inventory.take(ask, &devices);
+    devices
+}
+
+/// What is left for a pod that does not fit: for whole cards all that nobody has.
+fn rest(inventory: &Inventory, ask: &CardAsk) -> Devices {
+    let pool = inventory.pool(ask.kind).filter(|_| ask.whole() > 0);
+    pool.map_or(Devices::NONE, |pool| {
+        let free = pool.partable().union(pool.unhealthy);
+        let free = free.difference(pool.used).difference(pool.parted);
+        let count = free.len().min(ask.whole());
+        Devices::of_cards(free.lowest(count).unwrap_or_default())
+    })
+}
+
+/// Whether exactly these devices can be had for an ask now. Which of its conditions they meet does
+/// not matter: they are there.
+pub(crate) fn accepts(inventory: &Inventory, ask: &CardAsk, devices: &Devices) -> bool {
+    let Some(pool) = inventory.pool(ask.kind) else {
+        return devices.is_empty();
+    };
+    if ask.whole() > 0 {
+        let taken = pool.used.union(pool.parted);
+        return pool.all.difference(taken).contains_all(devices.cards)
+            && devices.slices().next().is_none()
+            && devices.cards.len() == ask.whole();
+    }
+    let slices: SmallVec<[Slice; 8]> = devices.slices().collect();
+    if slices.iter().any(|slice| slice.card == Slice::NO_CARD) {
+        let mut free: SmallVec<[u32; 8]> = inventory
+            .loose(pool.kind)
+            .map(|loose| loose.all.saturating_sub(loose.used))
+            .collect();
+        return slices.len() as u32 == ask.count()
+            && slices.iter().all(|slice| {
+                let left = free.get_mut(usize::from(slice.profile));
+                slice.card == Slice::NO_CARD
+                    && left.is_some_and(|left| core::mem::replace(left, left.saturating_sub(1)) > 0)
+            });
+    }
+    let Some(mut picker) = Picker::new(inventory, pool, ask, true) else {
+        return false;
+    };
+    if slices.len() != picker.needs.len() {
+        return false;
+    }
+    let mut open: SmallVec<[Need; 8]> = core::mem::take(&mut picker.needs);
+    slices.iter().all(|slice| {
+        let mut found = None;
+        for (at, need) in open.iter().enumerate() {
+            picker.places_on(slice.card.into(), need, &mut |place| {
+                let mut written = Devices::NONE;
+                note(&mut written, picker.hardware, need, place);
+                if found.is_none() && written.slices().next() == Some(*slice) {
+                    found = Some((at, place));
+                }
+            });
+        }
+        let usable = picker.cards.contains(&slice.card.into());
+        let Some((at, place)) = found.filter(|_| usable) else {
+            return false;
+        };
+        let need = open.remove(at);
+        use_part(
+            picker.hardware,
+            &mut picker.states[place.card as usize],
+            &need,
+            Some(place),
+        );
+        true
+    })
+}
+
 /// Free cards that an ask may have as a whole.
 fn whole_cards(pool: &Pool, ask: &CardAsk) -> CardSet {
     let free = pool.free();

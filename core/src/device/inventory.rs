@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::{
     Devices, Slice,
     ask::CardAsk,
-    hardware::{Hardware, Mode, Need},
+    hardware::{Hardware, Need},
     links::Nearness,
     mig::MigState,
     parts,
@@ -165,6 +165,37 @@ impl Inventory {
         inventory
     }
 
+    /// Gives everything back.
+    pub(crate) fn empty(&mut self) {
+        for pool in &mut self.pools {
+            (pool.used, pool.parted) = (CardSet::EMPTY, CardSet::EMPTY);
+        }
+        self.counted.iter_mut().for_each(|counted| counted.used = 0);
+        self.states.fill(CardState::default());
+        self.loose.iter_mut().for_each(|loose| loose.used = 0);
+        self.groups.clear();
+    }
+
+    /// Replaces the unhealthy cards of a kind; returns which they were.
+    pub(super) fn set_unhealthy(&mut self, kind: KindIx, cards: CardSet) -> CardSet {
+        let pool = self.pools.iter_mut().find(|pool| pool.kind == kind);
+        pool.map_or(CardSet::EMPTY, |pool| {
+            core::mem::replace(&mut pool.unhealthy, cards)
+        })
+    }
+
+    /// Whether exactly the same is in use.
+    pub(crate) fn same_use(&self, other: &Inventory) -> bool {
+        let pools = self.pools.iter().zip(&other.pools);
+        self.states == other.states
+            && self.loose == other.loose
+            && self.groups == other.groups
+            && self.counted == other.counted
+            && pools
+                .into_iter()
+                .all(|(a, b)| (a.used, a.parted) == (b.used, b.parted))
+    }
+
     /// Cards that have an identity, by kind.
     pub(crate) fn pools(&self) -> &[Pool] {
         &self.pools
@@ -229,6 +260,28 @@ impl Inventory {
         }
     }
 
+    /// Whether links tell the cards of a kind apart.
+    pub(crate) fn is_linked(&self, kind: KindIx) -> bool {
+        self.pool(kind).is_some_and(|pool| {
+            let links = pool.hardware.links.as_ref();
+            !pool.hardware.modes.is_empty() || links.is_some_and(|links| !links.is_uniform())
+        })
+    }
+
+    /// How much better than cards without links these are for an ask, in the unit of prices. Cards
+    /// joined directly come before any packing where a node has such cards: they are ten times as
+    /// fast together. Other differences only break ties.
+    pub(crate) fn joined(&self, ask: &CardAsk, devices: &Devices) -> i64 {
+        let links = self.pool(ask.kind).and_then(|pool| pool.hardware.links.as_ref());
+        let Some(links) = links.filter(|_| ask.whole() > 1) else {
+            return 0;
+        };
+        let bottleneck = links.describe(devices.cards).bottleneck;
+        let direct = bottleneck.is_some_and(super::links::Link::is_direct);
+        let pairs = i64::from(ask.whole() * (ask.whole() - 1) / 2);
+        i64::from(links.worth(devices.cards)) / pairs.max(1) / 1024 + (i64::from(direct) << 31)
+    }
+
     /// How many cards of a kind can be taken as a whole.
     pub(crate) fn free(&self, kind: KindIx) -> u32 {
         let counted = || self.counted.iter().find(|counted| counted.kind == kind);
@@ -278,6 +331,27 @@ impl Inventory {
         self.change(ask, devices, false);
     }
 
+    /// Whether some of these devices are taken already: a card, or an instance's room on it.
+    pub(crate) fn conflict(&self, devices: &Devices, kind: KindIx) -> bool {
+        let Some(pool) = self.pool(kind) else {
+            return false;
+        };
+        let parts = devices.slices().next().is_some();
+        let taken = if parts { pool.used } else { pool.used.union(pool.parted) };
+        let mut states: SmallVec<[CardState; 16]> = self.states(pool).into();
+        let mut overlaps = |slice: Slice| {
+            let state = states.get_mut(usize::from(slice.card));
+            let instance = pool.hardware.instance(slice.profile);
+            let (Some(state), Some((geometry, ix))) = (state, instance) else {
+                return false;
+            };
+            let after = geometry.put(state.mig, ix, slice.start);
+            state.mig = after.unwrap_or(state.mig);
+            after.is_none()
+        };
+        !taken.intersection(devices.cards).is_empty() || devices.slices().any(|s| overlaps(s))
+    }
+
     fn change(&mut self, ask: &CardAsk, devices: &Devices, taken: bool) {
         let Some(at) = self.pools.iter().position(|pool| pool.kind == ask.kind) else {
             if let Some(counted) = self.counted.iter_mut().find(|c| c.kind == ask.kind) {
@@ -305,7 +379,7 @@ impl Inventory {
         let pool = &self.pools[at];
         let (kind, first) = (pool.kind, pool.first as usize);
         let hardware = pool.hardware.clone();
-        let mut changed = |inventory: &mut Self, card: u32, change: &dyn Fn(&mut CardState)| {
+        let changed = |inventory: &mut Self, card: u32, change: &dyn Fn(&mut CardState)| {
             if card as usize >= hardware.modes.len() {
                 return;
             }

@@ -10,12 +10,13 @@ use alloc::vec::Vec;
 use smallvec::SmallVec;
 
 use super::{
+    Slice,
     ask::{CardAsk, MOST_PROFILES},
     hardware::{Hardware, Mode, Need},
     inventory::{CardState, Inventory, Pool},
     mig::{Geometry, MigState, ProfileIx},
 };
-use crate::request::Apart;
+use crate::{engine::view::Part as PartShape, request::Apart};
 
 /// Numbers of parts by entry of the request.
 type Counts = [u16; MOST_PROFILES];
@@ -373,4 +374,39 @@ pub(super) fn left_milli(hardware: &Hardware, card: u32, state: &CardState) -> u
             (left * 1000).checked_div(units.into()).unwrap_or(0)
         }
     }
+}
+
+/// What a slice that a member holds looks like; `None` when nobody knows its card.
+pub(crate) fn part_of(hardware: &Hardware, ask: &CardAsk, slice: Slice) -> Option<PartShape> {
+    Some(match (slice.card, slice.profile) {
+        (Slice::NO_CARD, _) => return None,
+        (card, Slice::REPLICA) => match hardware.mode(card.into()) {
+            Mode::Replicas(of) => PartShape::Replica { of: *of },
+            _ => return None,
+        },
+        (_, Slice::SHARE) => {
+            let need = ask.parts().find_map(|(_, part)| hardware.need(ask, part));
+            let Some(Need::Share {
+                memory_mib,
+                compute_milli,
+            }) = need
+            else {
+                return None;
+            };
+            PartShape::Share {
+                memory_mib,
+                compute_milli,
+            }
+        }
+        (_, id) => {
+            let (geometry, ix) = hardware.instance(id)?;
+            let profile = geometry.get(ix)?;
+            PartShape::Slice {
+                start: slice.start,
+                units: profile.units,
+                of: geometry.units,
+                profile: profile.name,
+            }
+        }
+    })
 }

@@ -11,6 +11,7 @@ use super::{
     store::{BindFailures, Purpose},
 };
 use crate::{
+    device::Devices,
     cluster::NodeSpec,
     gang::{GangKey, GangSpec, PodSpec, life::Life},
     units::{Nanos, Uid},

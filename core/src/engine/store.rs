@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::{NodeIx, Verdict, view::MemberState};
 use crate::{
+    device::Devices,
     cluster::template::TemplateIx,
     gang::{
         GangKey, GangSpec, PodPhase, PodSpec,

@@ -8,7 +8,7 @@ use alloc::{format, string::String, sync::Arc, vec::Vec};
 
 pub use crate::gang::policy::{Disruption, LossMode, TimeoutPolicy};
 use crate::{
-    bits::CardSet,
+    device::Devices,
     request::Template,
     units::{Nanos, Uid},
 };

@@ -6,7 +6,7 @@ use super::super::{
     view::MemberState,
 };
 use crate::{
-    bits::CardSet,
+    device::Devices,
     gang::life::{self, Command, Commands},
 };
 

@@ -10,7 +10,7 @@ use super::{
     MOST, hash_name, invalid,
 };
 use crate::{
-    bits::CardSet,
+    device::{Devices, check_request},
     gang::{PodPhase, PodSpec},
     units::{Nanos, Uid},
 };
