@@ -8,7 +8,7 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 use hashbrown::HashTable;
 
 use crate::{
-    bits::CardSet,
+    device::{Devices, Inventory},
     cluster::Cluster,
     gang::{GangKey, ScoringRule},
     hash::Map,
@@ -116,7 +116,7 @@ pub struct Placement {
     /// The node.
     pub node: NodeIx,
     /// Its cards there.
-    pub cards: CardSet,
+    pub devices: Devices,
 }
 
 /// The engine. See the module's head.
@@ -153,7 +153,9 @@ pub struct Scheduler {
     cycle: cycle::Scratch,
     decision_hash: u64,
     /// Cards of held pods while their node is described anew.
-    remembered_cards: Vec<(PodIx, CardSet)>,
+    remembered_devices: Vec<(PodIx, Devices)>,
+    /// What a node's pods are dealt from, kept for its memory.
+    dealt: Inventory,
 }
 
 impl Scheduler {
@@ -183,7 +185,8 @@ impl Scheduler {
             placements: Vec::new(),
             cycle: cycle::Scratch::default(),
             decision_hash: 0,
-            remembered_cards: Vec::new(),
+            remembered_devices: Vec::new(),
+            dealt: Inventory::default(),
         }
     }
 

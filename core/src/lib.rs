@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`units`], [`bits`] | integers with units; card and node sets in words |
 //! | [`request`] | what one member asks for |
-//! | `device` | the cards of a node: what fits, what is left |
+//! | [`device`] | card models, MIG, links; the cards of a node: what fits, what is left |
 //! | [`gang`] | the group tree and the life-cycle machine |
 //! | [`cluster`] | node states, classes of equal state, domains, the ledger with undo |
 //! | `queue` | who is next, and what is held back for whom |

@@ -16,13 +16,13 @@
 use alloc::vec::Vec;
 
 use crate::{
-    bits::CardSet,
     cluster::{
         Cluster, NodeIx,
         domain::{KeyIx, NO_DOMAIN},
         shape::{StaticFit, static_fit},
         template::TemplateIx,
     },
+    device::{self, Devices},
     explain::Cause,
     gang::ScoringRule,
 };
@@ -80,7 +80,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Placed {
     pub(crate) batch: u32,
     pub(crate) node: NodeIx,
-    pub(crate) cards: CardSet,
+    pub(crate) devices: Devices,
 }
 
 /// The search with its scratch memory, which is kept between searches.
@@ -228,17 +228,34 @@ impl Search {
         node: NodeIx,
     ) -> bool {
         let template = request.batches[batch as usize].template;
-        let cards = match cluster.template(template).cards {
-            None => CardSet::EMPTY,
-            Some(ask) => match cluster.node(node).cards.choose(ask) {
-                Some(cards) => cards,
+        let devices = match &cluster.template(template).cards {
+            None => Devices::NONE,
+            Some(ask) => match device::choose(&cluster.node(node).cards, ask) {
+                Some(devices) => devices,
                 None => return false,
             },
         };
-        cluster.charge(node, template, cards);
-        self.placed.push(Placed { batch, node, cards });
-        self.placed_of[batch as usize] += 1;
+        self.put_with(cluster, request, batch, node, devices);
         true
+    }
+
+    /// Charges one member of a batch with these devices, which are free, to a node.
+    fn put_with(
+        &mut self,
+        cluster: &mut Cluster,
+        request: &Request<'_>,
+        batch: u32,
+        node: NodeIx,
+        devices: Devices,
+    ) {
+        let template = request.batches[batch as usize].template;
+        cluster.charge(node, template, &devices);
+        self.placed.push(Placed {
+            batch,
+            node,
+            devices,
+        });
+        self.placed_of[batch as usize] += 1;
     }
 
     /// Capacity and price of one node for a batch; capacity 0 when it cannot take a member now.
@@ -260,6 +277,13 @@ impl Search {
         }
         let template = request.batches[batch as usize].template;
         if cluster.template(template).needs_node_check() {
+            // Which of its cards are free is more than a class knows.
+            if let Some(ask) = cluster.template(template).names_cards() {
+                rate.capacity = rate.capacity.min(cluster.node(node).cards.capacity(ask));
+                if rate.capacity == 0 {
+                    return Rate::default();
+                }
+            }
             match check_node(cluster, template, node, strict) {
                 Ok(preference) => {
                     rate.price = rate.price.saturating_sub(i64::from(preference) << 32);

@@ -310,7 +310,7 @@ impl GangReport {
                 .node
                 .and_then(|node| nodes.get(node))
                 .map(|node| node.name.to_owned()),
-            cards: member.cards,
+            cards: member.devices.cards,
             reason: reasons.remove(member.name).map(Into::into),
         };
         Self {

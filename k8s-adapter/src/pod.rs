@@ -326,8 +326,8 @@ fn split(total: &Amounts<'_>, problems: &mut Problems) -> Request {
             // Still counted, so that a pod that runs like this takes nobody's room by surprise.
             request.resources.insert(name.into(), amount);
         } else {
-            let kind = name.into();
-            request.cards = Some(CardRequest { kind, count });
+            let kind: &str = name;
+            request.cards = Some(CardRequest::whole(kind, count));
         }
     }
     request

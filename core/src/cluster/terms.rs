@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     device::CardAsk,
-    request::{LabelSelector, NamespaceScope, PODS, PodTerm, Template},
+    request::{CardRequest, LabelSelector, NamespaceScope, PODS, PodTerm, Template},
     symbols::Symbol,
 };
 
@@ -82,6 +82,12 @@ impl Cluster {
         }
     }
 
+    fn card_ask(&mut self, cards: &CardRequest) -> CardAsk {
+        let mut word = |text: &str| (!text.is_empty()).then(|| self.symbols.intern(text));
+        let (group, exclusive) = (word(&cards.share_group), word(&cards.exclusive));
+        CardAsk::new(self.kind(&cards.kind), cards.clone(), group, exclusive)
+    }
+
     pub(super) fn compile_new(&mut self, source: &Arc<Template>) -> TemplateIx {
         let ix = TemplateIx(self.templates.len() as u32);
         let mut amounts: SmallVec<[(u16, i64); 4]> = SmallVec::new();
@@ -96,11 +102,7 @@ impl Cluster {
         let cards = source
             .cards
             .as_ref()
-            .filter(|cards| cards.count > 0)
-            .map(|cards| CardAsk {
-                kind: self.kind(&cards.kind),
-                count: cards.count,
-            });
+            .map(|cards| self.card_ask(cards));
         let relations = &source.relations;
         let anti_affinity: Vec<TermIx> = relations
             .anti_affinity

@@ -114,8 +114,8 @@ impl Scheduler {
                     continue;
                 };
                 if let Some(charge) = pod.charge.filter(|_| pod.released) {
-                    let (pod, node, cards) = (pod.spec.uid, charge.node, charge.cards);
-                    self.placements.push(Placement { pod, node, cards });
+                    let (pod, node, devices) = (pod.spec.uid, charge.node, charge.devices);
+                    self.placements.push(Placement { pod, node, devices });
                 }
             }
             self.tell(gang, Verdict::Release, start);
@@ -366,7 +366,7 @@ impl Scheduler {
         if !commands.contains(Command::Hold) {
             for place in &placed {
                 let template = members.batches[place.batch as usize].template;
-                self.cluster.release(place.node, template, place.cards);
+                self.cluster.release(place.node, template, &place.devices);
             }
             self.search.placed = placed;
             return;
@@ -377,11 +377,11 @@ impl Scheduler {
                 continue;
             };
             self.count(member, false);
-            self.note_charge(member, place.node, place.cards, Purpose::Held);
+            self.note_charge(member, place.node, place.devices, Purpose::Held);
             self.count(member, true);
             if let Some(pod) = self.pods.get(member.0) {
-                let (pod, node, cards) = (pod.spec.uid, place.node, place.cards);
-                self.placements.push(Placement { pod, node, cards });
+                let (pod, node, devices) = (pod.spec.uid, place.node, place.devices);
+                self.placements.push(Placement { pod, node, devices });
             }
         }
         self.search.placed = placed;
@@ -414,7 +414,10 @@ impl Scheduler {
         for placement in &self.placements[start.min(self.placements.len())..] {
             hasher.write_u128(placement.pod.0);
             hasher.write(self.cluster.node_name(placement.node).as_bytes());
-            hasher.write_u64(placement.cards.0);
+            hasher.write_u64(placement.devices.cards.0);
+            for slice in placement.devices.slices() {
+                hasher.write(&[slice.card, slice.profile, slice.start]);
+            }
         }
         self.decision_hash = hasher.finish();
         self.decisions.push(Decision {

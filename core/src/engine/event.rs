@@ -6,6 +6,7 @@
 use alloc::{collections::BTreeMap, string::String};
 
 use crate::{
+    device::{CardRequestError, NodeCardsError},
     cluster::NodeSpec,
     gang::{GangKey, GangSpec, PodSpec},
     units::Uid,
@@ -75,6 +76,24 @@ pub enum Rejection {
         value: String,
         /// What would be accepted.
         accepted: String,
+    },
+    /// A pod asks for cards in a way that makes no sense.
+    #[error("{object}: template.{error}")]
+    Cards {
+        /// Kind and name.
+        object: String,
+        /// What is wrong.
+        error: CardRequestError,
+    },
+    /// A node is said to have cards that cannot be.
+    #[error("{object}: {kind}: {error}")]
+    NodeCards {
+        /// Kind and name.
+        object: String,
+        /// The kind of cards.
+        kind: String,
+        /// What is wrong.
+        error: NodeCardsError,
     },
     /// A table is full.
     #[error("{what}: {given} given, at most {limit} are held")]

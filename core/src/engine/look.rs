@@ -4,9 +4,10 @@ use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::{
     GangId, NodeIx, Scheduler, Verdict,
-    view::{CardsView, GangView, MemberState, MemberView, NodeView},
+    view::{CardsView, GangView, MemberState, MemberView, NodeView, PartView},
 };
 use crate::{
+    device::part_of,
     bits::CardSet,
     cluster::domain::NO_DOMAIN,
     gang::life::{End, Phase},
@@ -86,15 +87,15 @@ impl Scheduler {
         };
         let members = gang.members.iter().filter_map(|member| {
             let pod = self.pods.get(member.0)?;
-            let ask = self.cluster.template(pod.template).cards;
+            let ask = &self.cluster.template(pod.template).cards;
             Some(MemberView {
                 uid: pod.spec.uid,
                 name: &pod.spec.name,
                 role: &pod.spec.role,
                 state: pod.state(),
                 node: pod.charge.map(|charge| charge.node),
-                cards: pod.charge.map(|charge| charge.cards).unwrap_or_default(),
-                wants_cards: ask.map(|ask| (ask.count, self.cluster.kind_name(ask.kind))),
+                devices: pod.charge.map(|charge| charge.devices).unwrap_or_default(),
+                wants_cards: ask.as_ref().map(|ask| &ask.source),
             })
         });
         Some(GangView {
@@ -141,26 +142,36 @@ impl Scheduler {
         let cards = node.cards.pools().iter().map(|pool| {
             let kind = cluster.kind_name(pool.kind);
             let mut held: BTreeMap<GangId, CardSet> = BTreeMap::new();
+            let mut parts = Vec::new();
             for pod in self
                 .pods_on(ix)
                 .iter()
                 .filter_map(|pod| self.pods.get(pod.0))
             {
-                let ask = cluster.template(pod.template).cards;
-                if let Some(charge) = pod
-                    .charge
-                    .filter(|_| ask.is_some_and(|a| a.kind == pool.kind))
-                {
+                let ask = cluster.template(pod.template).cards.as_ref();
+                let ask = ask.filter(|ask| ask.kind == pool.kind);
+                if let (Some(ask), Some(charge)) = (ask, pod.charge) {
                     let all = held.entry(pod.gang).or_default();
-                    *all = all.union(charge.cards);
+                    *all = all.union(charge.devices.cards);
+                    parts.extend(charge.devices.slices().filter_map(|slice| {
+                        Some(PartView {
+                            card: slice.card.into(),
+                            part: part_of(&pool.hardware, ask, slice)?,
+                            gang: pod.gang,
+                            pod: pod.spec.uid,
+                        })
+                    }));
                 }
             }
+            parts.sort_unstable();
             let model = spec.and_then(|spec| spec.cards.iter().find(|cards| cards.kind == kind));
             CardsView {
                 kind,
                 model: model.map_or("", |cards| &cards.model),
                 all: pool.all,
                 unhealthy: pool.unhealthy,
+                memory_mib: pool.hardware.memory_mib,
+                parts,
                 held: held
                     .into_iter()
                     .map(|(gang, cards)| (cards, gang))

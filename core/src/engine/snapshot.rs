@@ -11,7 +11,7 @@ use super::{
     store::{BindFailures, Purpose},
 };
 use crate::{
-    bits::CardSet,
+    device::Devices,
     cluster::NodeSpec,
     gang::{GangKey, GangSpec, PodSpec, life::Life},
     units::{Nanos, Uid},
@@ -73,8 +73,8 @@ pub struct GangState {
 pub struct PodState {
     /// The pod.
     pub spec: PodSpec,
-    /// Node and cards that are held for it.
-    pub held: Option<(String, CardSet)>,
+    /// Node and devices that are held for it.
+    pub held: Option<(String, Devices)>,
     /// Its release was asked for.
     pub released: bool,
     /// Failed binds.
@@ -95,7 +95,7 @@ pub struct ReservationState {
 
 impl Snapshot {
     /// The version that this library writes and the only one that it reads.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 }
 
 impl Scheduler {
@@ -141,7 +141,7 @@ impl Scheduler {
                 held: pod
                     .charge
                     .filter(|charge| charge.purpose == Purpose::Held)
-                    .map(|charge| (self.cluster.node_name(charge.node).into(), charge.cards)),
+                    .map(|charge| (self.cluster.node_name(charge.node).into(), charge.devices)),
                 released: pod.released,
                 failures: pod.failures.as_deref().cloned(),
             })
@@ -217,12 +217,12 @@ impl Scheduler {
                 }
                 engine.count(ix, true);
             }
-            if let Some((node, cards)) = pod.held {
-                holds.push((ix, node, cards));
+            if let Some((node, devices)) = pod.held {
+                holds.push((ix, node, devices));
             }
         }
-        for (ix, node, cards) in holds {
-            engine.restore_hold(ix, &node, cards);
+        for (ix, node, devices) in holds {
+            engine.restore_hold(ix, &node, devices);
         }
         // Lives last: what the objects alone led to is overwritten by what was.
         engine.releases.clear();

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::{NodeIx, Verdict, view::MemberState};
 use crate::{
-    bits::CardSet,
+    device::Devices,
     cluster::template::TemplateIx,
     gang::{
         GangKey, GangSpec, PodPhase, PodSpec,
@@ -40,7 +40,7 @@ pub enum Purpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Charge {
     pub(crate) node: NodeIx,
-    pub(crate) cards: CardSet,
+    pub(crate) devices: Devices,
     pub(crate) purpose: Purpose,
 }
 

@@ -5,6 +5,8 @@ use alloc::{string::String, vec::Vec};
 use super::{GangId, NodeIx, Verdict};
 use crate::{
     bits::CardSet,
+    device::Devices,
+    request::CardRequest,
     explain::{Counterfactual, DomainAttempt, Reason},
     gang::life::Phase,
     units::{Nanos, Uid},
@@ -54,10 +56,10 @@ pub struct MemberView<'a> {
     pub state: MemberState,
     /// Its node, bound or planned.
     pub node: Option<NodeIx>,
-    /// Its cards there.
-    pub cards: CardSet,
-    /// How many cards it asks for, and of which kind.
-    pub wants_cards: Option<(u32, &'a str)>,
+    /// Its devices there.
+    pub devices: Devices,
+    /// The cards or parts of cards that it asks for.
+    pub wants_cards: Option<&'a CardRequest>,
 }
 
 /// What a member is doing.
@@ -109,8 +111,55 @@ pub struct CardsView<'a> {
     pub all: CardSet,
     /// Those that must not be given out.
     pub unhealthy: CardSet,
-    /// Who holds which.
+    /// Memory of one card in MiB; 0 when nobody told.
+    pub memory_mib: u32,
+    /// Who holds which, whole or in part.
     pub held: Vec<(CardSet, GangId)>,
+    /// Parts that are held, by card, then start.
+    pub parts: Vec<PartView>,
+}
+
+/// A part of a card that somebody holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PartView {
+    /// The card.
+    pub card: u32,
+    /// Which part.
+    pub part: Part,
+    /// Whose it is.
+    pub gang: GangId,
+    /// The pod.
+    pub pod: Uid,
+}
+
+/// What a part of a card is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum Part {
+    /// A MIG instance.
+    Slice {
+        /// Where it starts.
+        start: u8,
+        /// How many units of the card's geometry it covers.
+        units: u8,
+        /// How many units the card has.
+        of: u8,
+        /// Its profile.
+        profile: &'static str,
+    },
+    /// A share of memory and processor time.
+    Share {
+        /// Memory, overhead included.
+        memory_mib: u32,
+        /// Processor time, in thousandths of the card.
+        compute_milli: u32,
+    },
+    /// A replica.
+    Replica {
+        /// How many replicas the card has.
+        of: u32,
+    },
 }
 
 /// Why a gang waits, in full.
@@ -131,6 +180,6 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Plan {
-    /// Member (pod name, or role and ordinal for members without pods), node name, cards.
-    pub places: Vec<(String, String, CardSet)>,
+    /// Member (pod name, or role and ordinal for members without pods), node name, devices.
+    pub places: Vec<(String, String, Devices)>,
 }

@@ -149,13 +149,13 @@ impl Explainer {
         if usable.is_empty() {
             return None;
         }
-        if let Some(ask) = compiled.cards {
+        if let Some(ask) = compiled.cards.as_ref().filter(|ask| ask.whole() > 0) {
             let free = |&node: &NodeIx| i64::from(cluster.node(node).cards.free(ask.kind));
             let most = usable.iter().map(free).max().unwrap_or(0);
-            if most < i64::from(ask.count) {
+            if most < i64::from(ask.whole()) {
                 return Some(Shortfall {
                     resource: cluster.kind_name(ask.kind).to_string(),
-                    needed: ask.count.into(),
+                    needed: ask.whole().into(),
                     free: most,
                     scattered: usable.iter().map(free).sum(),
                 });

@@ -162,7 +162,7 @@ impl Explainer {
                 tightest = Some((fits, shortfall));
             }
         };
-        if let Some(ask) = compiled.cards {
+        if let Some(ask) = compiled.cards.as_ref().filter(|ask| ask.whole() > 0) {
             let fits: u64 = usable
                 .iter()
                 .map(|&n| u64::from(cluster.node(n).cards.capacity(ask)))
@@ -175,8 +175,8 @@ impl Explainer {
                 fits,
                 Shortfall {
                     resource: cluster.kind_name(ask.kind).to_string(),
-                    needed: i64::from(wanted) * i64::from(ask.count),
-                    free: (fits * u64::from(ask.count)) as i64,
+                    needed: i64::from(wanted) * i64::from(ask.whole()),
+                    free: (fits * u64::from(ask.whole())) as i64,
                     scattered: scattered as i64,
                 },
             );
@@ -259,7 +259,7 @@ impl Explainer {
         let kind = members
             .batches
             .iter()
-            .find_map(|b| cluster.template(b.template).cards);
+            .find_map(|b| cluster.template(b.template).cards.as_ref());
         let kind = kind.map(|ask| ask.kind);
         let holder = self.engine.gangs.get(id.0).and_then(|gang| {
             gang.tree

@@ -52,7 +52,7 @@ impl Explainer {
                     role: name.into(),
                     template: template.clone(),
                     node: None,
-                    cards: None,
+                    devices: None,
                     phase: PodPhase::Pending,
                     created: gang.created,
                     started: None,
@@ -114,7 +114,7 @@ impl Explainer {
             places.push((
                 name.into(),
                 self.engine.node_name(place.node).into(),
-                place.cards,
+                place.devices,
             ));
         }
         Ok(Plan { places })

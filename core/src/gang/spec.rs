@@ -8,7 +8,7 @@ use alloc::{format, string::String, sync::Arc, vec::Vec};
 
 pub use crate::gang::policy::{Disruption, LossMode, TimeoutPolicy};
 use crate::{
-    bits::CardSet,
+    device::Devices,
     request::Template,
     units::{Nanos, Uid},
 };
@@ -301,9 +301,10 @@ pub struct PodSpec {
     /// The node it is bound to.
     #[cfg_attr(feature = "serde", serde(default))]
     pub node: Option<String>,
-    /// The exact cards it holds there, when known; otherwise the engine assumes the lowest free.
+    /// The exact devices it holds there, when known; otherwise the engine assumes those that it would
+    /// have given.
     #[cfg_attr(feature = "serde", serde(default))]
-    pub cards: Option<CardSet>,
+    pub devices: Option<Devices>,
     /// Where it is in its life.
     #[cfg_attr(feature = "serde", serde(default))]
     pub phase: PodPhase,

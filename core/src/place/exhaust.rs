@@ -16,6 +16,7 @@ use crate::{
         Cluster, NodeIx,
         domain::{KeyIx, NO_DOMAIN, NODE_KEY},
     },
+    device::{self, Devices},
     gang::Minimum,
     hash::WordHasher,
     place::tree::TreeKind,
@@ -36,7 +37,7 @@ enum Step {
 #[derive(Clone, Copy, Debug)]
 enum Choice {
     Domain(u32),
-    Node(NodeIx),
+    Node(NodeIx, Devices),
     /// No more members of this batch.
     Stop,
     /// Nothing in this sub-tree.
@@ -63,6 +64,7 @@ pub(crate) struct Scratch {
     steps: Vec<Step>,
     frames: Vec<Frame>,
     choices: Vec<Choice>,
+    devices: Vec<Devices>,
     /// By node: the batch that must not use it in the current branch.
     excluded: Vec<u32>,
     /// What `excluded` held before, to go back.
@@ -245,9 +247,20 @@ impl Search {
         if !wanting {
             self.exhaust.choices.push(Choice::Stop);
         }
-        self.exhaust
-            .choices
-            .extend(seen.iter().map(|&(.., node)| Choice::Node(node)));
+        let template = wanted.template;
+        for &(.., node) in &seen {
+            // All that a node can give in different ways, next to each other.
+            let mut choices = core::mem::take(&mut self.exhaust.devices);
+            choices.clear();
+            match &cluster.template(template).cards {
+                None => choices.push(Devices::NONE),
+                Some(ask) => device::choices(&cluster.node(node).cards, ask, &mut choices),
+            }
+            self.steps += choices.len() as u64 / 16;
+            let ways = choices.iter().map(|&devices| Choice::Node(node, devices));
+            self.exhaust.choices.extend(ways);
+            self.exhaust.devices = choices;
+        }
         if wanting {
             self.exhaust.choices.push(Choice::Stop);
         }
@@ -309,7 +322,10 @@ impl Search {
             if frame.next > frame.first {
                 // The choice before failed.
                 let failed = self.exhaust.choices[frame.next as usize - 1];
-                if let (Step::Members(batch), Choice::Node(node)) = (step, failed) {
+                let further = self.exhaust.choices[..frame.end as usize].get(frame.next as usize);
+                if let (Step::Members(batch), Choice::Node(node, _)) = (step, failed)
+                    && !matches!(further, Some(&Choice::Node(next, _)) if next == node)
+                {
                     self.exclude_alike(cluster, request, batch, node);
                 }
             }
@@ -327,11 +343,11 @@ impl Search {
                     self.domain[ix as usize] = domain;
                     return Some(frame.step + 1);
                 }
-                (Step::Members(batch), Choice::Node(node))
-                    if self.put(cluster, request, batch, node)
-                        && self.spread_can_hold(cluster, request, batch, node) =>
-                {
-                    return Some(frame.step);
+                (Step::Members(batch), Choice::Node(node, devices)) => {
+                    self.put_with(cluster, request, batch, node, devices);
+                    if self.spread_can_hold(cluster, request, batch, node) {
+                        return Some(frame.step);
+                    }
                 }
                 (Step::Members(_), Choice::Stop) => return Some(frame.step + 1),
                 (Step::Open(ix), Choice::Skip) => {

@@ -8,6 +8,7 @@ use core::cmp::Reverse;
 
 use super::{Request, Search};
 use crate::{
+    device::CardAsk,
     cluster::{
         Cluster, NodeIx,
         domain::{KeyIx, NO_DOMAIN, NODE_KEY},
@@ -449,7 +450,7 @@ pub(super) fn size(
             .map_or(0, |&(_, amount)| amount)
     };
     (
-        compiled.cards.map_or(0, |ask| ask.count),
+        compiled.cards.as_ref().map_or(0, CardAsk::size),
         asked(crate::cluster::CPU_IX),
         asked(crate::cluster::MEMORY_IX),
     )

@@ -6,6 +6,7 @@
 
 use crate::{
     cluster::{CPU_IX, MEMORY_IX, class::Class, template::Compiled},
+    device,
     gang::ScoringRule,
 };
 
@@ -15,6 +16,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FreeShares {
     pub(crate) cards: i64,
+    /// What is left of cards that are in use in parts, all together, in the same unit.
+    pub(crate) parts: i64,
     pub(crate) cpu: i64,
     pub(crate) memory: i64,
 }
@@ -41,6 +44,8 @@ impl Score for Binpack {
             + free.cpu * free.cpu
             + free.memory * free.memory
             + 4 * free.cards * (free.cpu + free.memory)
+            // Less than a whole card, so that no card is broken into while a part of one will do.
+            + free.parts * free.parts
     }
 }
 
@@ -49,7 +54,7 @@ struct Spread;
 
 impl Score for Spread {
     fn worth(&self, free: FreeShares) -> i64 {
-        -8 * free.cards * free.cards - free.cpu * free.cpu - free.memory * free.memory
+        -8 * free.cards * free.cards - free.parts * free.parts - free.cpu * free.cpu - free.memory * free.memory
     }
 }
 
@@ -61,7 +66,7 @@ struct Weighted {
 
 impl Score for Weighted {
     fn worth(&self, free: FreeShares) -> i64 {
-        self.cards * free.cards * free.cards
+        self.cards * (free.cards * free.cards + free.parts * free.parts / 8)
             + self.cpu * free.cpu * free.cpu
             + self.memory * free.memory * free.memory
     }
@@ -97,21 +102,37 @@ pub(crate) fn price(
     };
     let scalar =
         |resource: u16, taken: i64| share(free(resource).saturating_sub(taken), all(resource));
-    let cards_free = class.cards.free_in_all();
-    let asked_cards = template.cards.map_or(0, |ask| ask.count);
-    let cards = |free: i64| CARD * free.clamp(0, MOST_CARDS);
+    let milli = |milli: u32| CARD * i64::from(milli).min(MOST_CARDS * 1000) / 1000;
+    let cards = |free: u32| CARD * i64::from(free).min(MOST_CARDS);
     let before = FreeShares {
-        cards: cards(cards_free.into()),
+        cards: cards(class.cards.free_in_all()),
+        parts: milli(class.cards.left_milli()),
         cpu: scalar(CPU_IX, 0),
         memory: scalar(MEMORY_IX, 0),
     };
-    let after = FreeShares {
-        cards: cards(i64::from(cards_free) - i64::from(asked_cards)),
+    let mut after = FreeShares {
         cpu: scalar(CPU_IX, asked(CPU_IX)),
         memory: scalar(MEMORY_IX, asked(MEMORY_IX)),
+        ..before
     };
+    let mut joined = 0;
+    match &template.cards {
+        None => {}
+        Some(ask) if ask.plain && !class.cards.is_linked(ask.kind) => {
+            after.cards = cards(class.cards.free_in_all().saturating_sub(ask.whole()));
+        }
+        Some(ask) => {
+            if let Some(devices) = device::choose(&class.cards, ask) {
+                let mut rest = class.cards.clone();
+                rest.take(ask, &devices);
+                after.cards = cards(rest.free_in_all());
+                after.parts = milli(rest.left_milli());
+                joined = class.cards.joined(ask, &devices);
+            }
+        }
+    }
     let lost = |score: &dyn Score| score.worth(before) - score.worth(after);
-    match rule {
+    let price = match rule {
         ScoringRule::Binpack => lost(&Binpack),
         ScoringRule::Spread => lost(&Spread),
         ScoringRule::Weighted { cards, cpu, memory } => lost(&Weighted {
@@ -119,5 +140,6 @@ pub(crate) fn price(
             cpu: cpu.into(),
             memory: memory.into(),
         }),
-    }
+    };
+    price.saturating_sub(joined)
 }

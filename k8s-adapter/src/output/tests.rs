@@ -1,6 +1,6 @@
 //! Views made by hand, as the engine would give them, and what becomes of them.
 
-use gangline::explain::Shortfall;
+use gangline::{device::Devices, explain::Shortfall};
 
 use super::*;
 
@@ -18,7 +18,9 @@ pub(crate) fn node<'a>(
         model: "",
         all: CardSet::first(cards).expect("at most 64 cards"),
         unhealthy: CardSet::EMPTY,
+        memory_mib: 0,
         held: held.collect(),
+        parts: Vec::new(),
     };
     NodeView {
         ix: NodeIx(ix),
@@ -41,8 +43,8 @@ pub(crate) fn member(name: &str, place: Option<(u32, u64)>) -> MemberView<'_> {
             None => MemberState::Waiting,
         },
         node: place.map(|(node, _)| NodeIx(node)),
-        cards: CardSet(place.map_or(0, |(_, cards)| cards)),
-        wants_cards: Some((1, "nvidia.com/gpu")),
+        devices: Devices::of_cards(CardSet(place.map_or(0, |(_, cards)| cards))),
+        wants_cards: None,
     }
 }
 

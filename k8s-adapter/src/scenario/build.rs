@@ -223,10 +223,7 @@ fn template(shape: &PodShape, namespace: &str, own: &[(&str, &str)]) -> Result<T
     template.resources.extend(resources);
     if let Some(cards) = &shape.cards {
         let mut wanted = cards.0.iter().filter(|(_, count)| **count > 0);
-        template.cards = wanted.next().map(|(kind, &count)| CardRequest {
-            kind: kind.clone(),
-            count,
-        });
+        template.cards = wanted.next().map(|(kind, &count)| CardRequest::whole(kind.clone(), count));
         if let Some((kind, _)) = wanted.next() {
             return Err(format!("cards: {kind}: a pod asks for cards of one kind"));
         }
@@ -377,7 +374,7 @@ pub(super) fn pod(
             role: gang.map_or(String::new(), |(_, role)| role.to_owned()),
             template: Arc::new(template(shape, namespace, &own)?),
             node: None,
-            cards: None,
+            devices: None,
             phase: PodPhase::Pending,
             created: now,
             started: None,

@@ -339,7 +339,7 @@ impl Expect {
         if let Some(cards) = &self.cards {
             let held = placed
                 .iter()
-                .fold(CardSet::EMPTY, |set, member| set.union(member.cards));
+                .fold(CardSet::EMPTY, |set, member| set.union(member.devices.cards));
             if held.iter().ne(cards.iter().copied()) {
                 differences
                     .0

@@ -1,0 +1,487 @@
+//! Which devices a member gets: the usual choice, and all choices for the exhaustive search.
+//!
+//! The usual choice destroys as little as is known without a mix of work: whole cards come from those
+//! that cannot be parted first and best joined, parts go to cards that are already in parts, and
+//! there to the tightest fit; a MIG instance starts where most combinations of profiles remain
+//! possible. Ties go to the lowest card. Nothing here changes an inventory.
+
+use alloc::vec::Vec;
+use core::ops::ControlFlow;
+
+use smallvec::SmallVec;
+
+use super::{
+    Devices, Slice,
+    ask::CardAsk,
+    hardware::{Hardware, Mode, Need},
+    inventory::{CardState, Inventory, Pool},
+    mig::{Geometry, MigState, ProfileIx},
+    parts,
+};
+use crate::{bits::CardSet, request::Apart};
+
+/// The devices that the next member with this ask gets; `None`: it does not fit. Cards without
+/// identity are given without saying which.
+pub(crate) fn choose(inventory: &Inventory, ask: &CardAsk) -> Option<Devices> {
+    let Some(pool) = inventory.pool(ask.kind) else {
+        return (inventory.capacity(ask) > 0).then_some(Devices::NONE);
+    };
+    if ask.plain && pool.hardware.links.is_none() && pool.hardware.modes.is_empty() {
+        // The lowest ones: the order in which a device plugin's kubelet tends to hand them out.
+        return pool.free().lowest(ask.whole()).map(Devices::of_cards);
+    }
+    if inventory.capacity(ask) == 0 {
+        return None;
+    }
+    if ask.whole() > 0 {
+        return choose_whole(pool, ask).map(Devices::of_cards);
+    }
+    if let Some(devices) = choose_loose(inventory, pool, ask) {
+        return Some(devices);
+    }
+    let mut picker = Picker::new(inventory, pool, ask, false)?;
+    if let Some(devices) = picker.single() {
+        return Some(devices);
+    }
+    let mut found = None;
+    let _ = picker.walk(0, &mut |devices| {
+        found = Some(*devices);
+        ControlFlow::Break(())
+    });
+    found
+}
+
+/// Every choice of devices for the next member with this ask that could matter for others, the usual
+/// one first.
+pub(crate) fn choices(inventory: &Inventory, ask: &CardAsk, found: &mut Vec<Devices>) {
+    let Some(usual) = choose(inventory, ask) else {
+        return;
+    };
+    found.push(usual);
+    let Some(pool) = inventory.pool(ask.kind) else {
+        return;
+    };
+    let mut add = |devices: &Devices| {
+        if *devices != usual {
+            found.push(*devices);
+        }
+    };
+    if ask.whole() > 0 {
+        whole_choices(pool, ask, &mut |cards| add(&Devices::of_cards(cards)));
+    } else if let Some(mut picker) = Picker::new(inventory, pool, ask, true) {
+        let _ = picker.walk(0, &mut |devices| {
+            add(devices);
+            ControlFlow::Continue(())
+        });
+    }
+}
+
+/// Takes devices for a pod that is there whether it fits or not: those that are said if they can be
+/// had, otherwise the usual choice, healthy cards before others, otherwise as much as there is.
+pub(crate) fn deal(inventory: &mut Inventory, ask: &CardAsk, said: Option<Devices>) -> Devices {
+    let healthy = inventory.set_unhealthy(ask.kind, CardSet::EMPTY);
+    let said = said.filter(|said| accepts(inventory, ask, said));
+    inventory.set_unhealthy(ask.kind, healthy);
+    let devices = said.or_else(|| choose(inventory, ask)).or_else(|| {
+        let healthy = inventory.set_unhealthy(ask.kind, CardSet::EMPTY);
+        let devices = choose(inventory, ask);
+        inventory.set_unhealthy(ask.kind, healthy);
+        devices
+    });
+    let devices = devices.unwrap_or_else(|| rest(inventory, ask));
+    inventory.take(ask, &devices);
+    devices
+}
+
+/// What is left for a pod that does not fit: for whole cards all that nobody has.
+fn rest(inventory: &Inventory, ask: &CardAsk) -> Devices {
+    let pool = inventory.pool(ask.kind).filter(|_| ask.whole() > 0);
+    pool.map_or(Devices::NONE, |pool| {
+        let free = pool.partable().union(pool.unhealthy);
+        let free = free.difference(pool.used).difference(pool.parted);
+        let count = free.len().min(ask.whole());
+        Devices::of_cards(free.lowest(count).unwrap_or_default())
+    })
+}
+
+/// Whether exactly these devices can be had for an ask now. Which of its conditions they meet does
+/// not matter: they are there.
+pub(crate) fn accepts(inventory: &Inventory, ask: &CardAsk, devices: &Devices) -> bool {
+    let Some(pool) = inventory.pool(ask.kind) else {
+        return devices.is_empty();
+    };
+    if ask.whole() > 0 {
+        let taken = pool.used.union(pool.parted);
+        return pool.all.difference(taken).contains_all(devices.cards)
+            && devices.slices().next().is_none()
+            && devices.cards.len() == ask.whole();
+    }
+    let slices: SmallVec<[Slice; 8]> = devices.slices().collect();
+    if slices.iter().any(|slice| slice.card == Slice::NO_CARD) {
+        let mut free: SmallVec<[u32; 8]> = inventory
+            .loose(pool.kind)
+            .map(|loose| loose.all.saturating_sub(loose.used))
+            .collect();
+        return slices.len() as u32 == ask.count()
+            && slices.iter().all(|slice| {
+                let left = free.get_mut(usize::from(slice.profile));
+                slice.card == Slice::NO_CARD
+                    && left.is_some_and(|left| core::mem::replace(left, left.saturating_sub(1)) > 0)
+            });
+    }
+    let Some(mut picker) = Picker::new(inventory, pool, ask, true) else {
+        return false;
+    };
+    if slices.len() != picker.needs.len() {
+        return false;
+    }
+    let mut open: SmallVec<[Need; 8]> = core::mem::take(&mut picker.needs);
+    slices.iter().all(|slice| {
+        let mut found = None;
+        for (at, need) in open.iter().enumerate() {
+            picker.places_on(slice.card.into(), need, &mut |place| {
+                let mut written = Devices::NONE;
+                note(&mut written, picker.hardware, need, place);
+                if found.is_none() && written.slices().next() == Some(*slice) {
+                    found = Some((at, place));
+                }
+            });
+        }
+        let usable = picker.cards.contains(&slice.card.into());
+        let Some((at, place)) = found.filter(|_| usable) else {
+            return false;
+        };
+        let need = open.remove(at);
+        use_part(
+            picker.hardware,
+            &mut picker.states[place.card as usize],
+            &need,
+            Some(place),
+        );
+        true
+    })
+}
+
+/// Free cards that an ask may have as a whole.
+fn whole_cards(pool: &Pool, ask: &CardAsk) -> CardSet {
+    let free = pool.free();
+    ask.source.only.map_or(free, |only| free.intersection(only))
+}
+
+/// Whole cards: those that can be nothing else first, dynamic MIG last.
+fn choose_whole(pool: &Pool, ask: &CardAsk) -> Option<CardSet> {
+    let (free, count) = (whole_cards(pool, ask), ask.whole());
+    let ranks = |most: u32| -> CardSet {
+        let fits = free.iter().filter(|&card| rank(pool.hardware.mode(card)) <= most);
+        fits.fold(CardSet::EMPTY, |set, card| set.union(CardSet(1 << card)))
+    };
+    let mut sets: SmallVec<[CardSet; 3]> = SmallVec::new();
+    if !pool.hardware.modes.is_empty() {
+        sets.push(ranks(0));
+        sets.push(ranks(1));
+    }
+    sets.push(free);
+    sets.into_iter().find_map(|free| match &pool.hardware.links {
+        Some(links) => links.best(free, count, ask.source.near).map(|best| best.cards),
+        None => free.lowest(count),
+    })
+}
+
+/// What else a free card could be used for.
+fn rank(mode: &Mode) -> u32 {
+    match mode {
+        Mode::Whole => 0,
+        Mode::Shared => 1,
+        Mode::MigDynamic | Mode::MigStatic(_) | Mode::Replicas(_) => 2,
+    }
+}
+
+fn whole_choices(pool: &Pool, ask: &CardAsk, add: &mut dyn FnMut(CardSet)) {
+    let (free, count) = (whole_cards(pool, ask), ask.whole());
+    let modes = &pool.hardware.modes;
+    let alike = modes.windows(2).all(|pair| pair[0] == pair[1]);
+    match &pool.hardware.links {
+        // Only which cards are joined tells them apart.
+        Some(links) if alike => links.choices(free, count, ask.source.near, add),
+        None if alike => {}
+        links => subsets(free, count, CardSet::EMPTY, &mut |cards| {
+            let near = ask.source.near;
+            let fits = links.as_ref().is_none_or(|links| {
+                links.best(cards, count, near).is_some_and(|best| best.cards == cards)
+            });
+            if fits {
+                add(cards);
+            }
+        }),
+    }
+}
+
+/// All subsets with `count` members of `free`, on top of `taken`.
+fn subsets(free: CardSet, count: u32, taken: CardSet, add: &mut dyn FnMut(CardSet)) {
+    if count == 0 {
+        add(taken);
+        return;
+    }
+    let mut rest = free;
+    while let Some(lowest) = rest.lowest(1) {
+        rest = rest.difference(lowest);
+        if rest.len() + 1 < count {
+            return;
+        }
+        subsets(rest, count - 1, taken.union(lowest), add);
+    }
+}
+
+/// Slices of unknown cards, those with the most left first to fit.
+fn choose_loose(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> Option<Devices> {
+    if pool.hardware.loose.is_empty() || (ask.apart() == Apart::Same && ask.count() > 1) {
+        return None;
+    }
+    let mut free: SmallVec<[u32; 8]> = inventory
+        .loose(pool.kind)
+        .map(|loose| loose.all.saturating_sub(loose.used))
+        .collect();
+    let mut devices = Devices::NONE;
+    for (count, part) in ask.parts() {
+        for _ in 0..count {
+            let at = (0..free.len())
+                .find(|&at| free[at] > 0 && pool.hardware.loose_suits(ask, part, at))?;
+            free[at] -= 1;
+            devices.push(Slice {
+                card: Slice::NO_CARD,
+                profile: at as u8,
+                start: 0,
+            });
+        }
+    }
+    Some(devices)
+}
+
+/// One place for one part. Ordered as the usual choice prefers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// Position among the profiles that would do.
+    profile_rank: u16,
+    /// Breaks into a card that nobody has anything of.
+    opens: bool,
+    /// What the card loses, or what is left of it.
+    loss: u32,
+    card: u32,
+    start: u8,
+    profile: Option<ProfileIx>,
+}
+
+/// Places a member's parts one after the other.
+struct Picker<'a> {
+    hardware: &'a Hardware,
+    ask: &'a CardAsk,
+    /// What each part takes; alike parts next to each other, the largest first.
+    needs: SmallVec<[Need; 8]>,
+    cards: SmallVec<[u32; 16]>,
+    states: SmallVec<[CardState; 16]>,
+    devices: Devices,
+    last: SmallVec<[Place; 8]>,
+    /// Every choice is wanted, alike ones once.
+    all: bool,
+}
+
+impl<'a> Picker<'a> {
+    fn new(inventory: &Inventory, pool: &'a Pool, ask: &'a CardAsk, all: bool) -> Option<Self> {
+        let hardware = &*pool.hardware;
+        let mut needs: SmallVec<[Need; 8]> = SmallVec::new();
+        for (count, part) in ask.parts() {
+            let need = hardware.need(ask, part)?;
+            for _ in 0..count {
+                needs.push(need.clone());
+            }
+        }
+        Some(Self {
+            hardware,
+            ask,
+            needs,
+            cards: parts::usable_cards(inventory, pool, ask),
+            states: inventory.states(pool).into(),
+            devices: Devices::NONE,
+            last: SmallVec::new(),
+            all,
+        })
+    }
+
+    /// The usual choice for a member with one part, without a list of places.
+    fn single(&self) -> Option<Devices> {
+        let [need] = self.needs.as_slice() else {
+            return None;
+        };
+        let mut best: Option<Place> = None;
+        for &card in &self.cards {
+            self.places_on(card, need, &mut |place| {
+                best = Some(best.map_or(place, |best| best.min(place)));
+            });
+        }
+        let mut devices = Devices::NONE;
+        note(&mut devices, self.hardware, need, best?);
+        Some(devices)
+    }
+
+    fn places_on(&self, card: u32, need: &Need, add: &mut dyn FnMut(Place)) {
+        let Some(state) = self.states.get(card as usize) else {
+            return;
+        };
+        let place = |loss| Place {
+            profile_rank: 0,
+            opens: state.parts == 0,
+            loss,
+            card,
+            start: 0,
+            profile: None,
+        };
+        match (self.hardware.mode(card), need) {
+            (mode @ (Mode::MigDynamic | Mode::MigStatic(_)), Need::Slice(profiles)) => {
+                let Some(geometry) = self.hardware.geometry() else {
+                    return;
+                };
+                for (rank, &profile) in (0_u16..).zip(profiles) {
+                    let mut starts = parts::starts(geometry, mode, state.mig, profile);
+                    while starts != 0 {
+                        let start = starts.trailing_zeros() as u8;
+                        starts &= starts - 1;
+                        if let Some(after) = geometry.put(state.mig, profile, start) {
+                            add(Place {
+                                profile_rank: rank,
+                                loss: loss(geometry, mode, state.mig, after),
+                                start,
+                                profile: Some(profile),
+                                ..place(0)
+                            });
+                        }
+                    }
+                }
+            }
+            (_, need) if parts::times(self.hardware, self.ask, card, state, need) > 0 => {
+                let mut after = *state;
+                use_part(self.hardware, &mut after, need, None);
+                add(place(parts::left_milli(self.hardware, card, &after)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Visits complete choices, the usual one first.
+    fn walk(
+        &mut self,
+        index: usize,
+        visit: &mut dyn FnMut(&Devices) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(need) = self.needs.get(index).cloned() else {
+            return visit(&self.devices);
+        };
+        let mut places: SmallVec<[Place; 64]> = SmallVec::new();
+        let mut tried: SmallVec<[u32; 16]> = SmallVec::new();
+        let alike = index > 0 && self.needs[index - 1] == need;
+        for &card in &self.cards {
+            let set = CardSet(1 << card);
+            let touched = self.devices.cards.contains_all(set);
+            let fits = match self.ask.apart() {
+                Apart::Distinct => !touched,
+                Apart::Same => touched || self.devices.cards.is_empty(),
+                Apart::Any => true,
+            };
+            let after_last = !alike || self.last.last().is_none_or(|last| last.card <= card);
+            if !fits || (self.all && !after_last) {
+                continue;
+            }
+            if self.all && !touched && self.is_twin_of_any(card, &tried) {
+                continue;
+            }
+            tried.push(card);
+            self.places_on(card, &need, &mut |place| places.push(place));
+        }
+        if let Some(last) = self.last.last().filter(|_| self.all && alike) {
+            // Alike parts in one order only.
+            places.retain(|place| (place.card, place.start) >= (last.card, last.start));
+        }
+        places.sort_unstable();
+        for place in places {
+            let at = place.card as usize;
+            let (state, devices) = (self.states[at], self.devices);
+            use_part(self.hardware, &mut self.states[at], &need, Some(place));
+            note(&mut self.devices, self.hardware, &need, place);
+            self.last.push(place);
+            let flow = self.walk(index + 1, visit);
+            self.last.pop();
+            self.states[at] = state;
+            self.devices = devices;
+            flow?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Whether a card is like one that was tried at this step and is as untouched as that.
+    fn is_twin_of_any(&self, card: u32, tried: &[u32]) -> bool {
+        let links = self.hardware.links.as_ref();
+        let linked = links.is_some_and(|links| !links.is_uniform());
+        !linked
+            && tried.iter().any(|&other| {
+                let untouched = !self.devices.cards.contains(other);
+                untouched
+                    && self.states[other as usize] == self.states[card as usize]
+                    && self.hardware.mode(other) == self.hardware.mode(card)
+            })
+    }
+}
+
+/// What an instance costs a card beyond its own room. Where instances exist, cards with the fewest
+/// slices left first.
+fn loss(geometry: &Geometry, mode: &Mode, before: MigState, after: MigState) -> u32 {
+    match mode {
+        Mode::MigStatic(_) => {
+            u32::from(geometry.units).saturating_sub(after.mask.count_ones())
+        }
+        _ => {
+            let flexibility = |state| {
+                let base = u32::from(geometry.flexibility(state));
+                base << 16 | u32::from(geometry.flexibility_of_all(state))
+            };
+            flexibility(before).saturating_sub(flexibility(after))
+        }
+    }
+}
+
+/// Takes one part of a card's state, for trying.
+fn use_part(hardware: &Hardware, state: &mut CardState, need: &Need, place: Option<Place>) {
+    state.parts += 1;
+    match need {
+        Need::Replica => state.replicas += 1,
+        Need::Share {
+            memory_mib,
+            compute_milli,
+        } => {
+            state.memory_mib += u64::from(*memory_mib);
+            state.compute_milli += compute_milli;
+        }
+        Need::Slice(_) => {
+            let placed = place.and_then(|place| Some((place.profile?, place.start)));
+            if let (Some(geometry), Some((profile, start))) = (hardware.geometry(), placed) {
+                state.mig = geometry.put(state.mig, profile, start).unwrap_or(state.mig);
+            }
+        }
+    }
+}
+
+/// Writes a part into the devices.
+fn note(devices: &mut Devices, hardware: &Hardware, need: &Need, place: Place) {
+    let slice = |profile| Slice {
+        card: place.card as u8,
+        profile,
+        start: place.start,
+    };
+    let profile = place
+        .profile
+        .and_then(|ix| hardware.geometry().and_then(|geometry| geometry.get(ix)));
+    match (need, profile) {
+        (Need::Share { .. }, _) => devices.push(slice(Slice::SHARE)),
+        (Need::Replica, _) => devices.push(slice(Slice::REPLICA)),
+        (Need::Slice(_), Some(profile)) => devices.push(slice(profile.id)),
+        (Need::Slice(_), None) => false,
+    };
+}

@@ -1,0 +1,294 @@
+//! Makes the tables of a [`LinkTable`](super::LinkTable) by dynamic programming over sets of cards.
+//!
+//! Sets are words of at most 16 bits. Only sets that take the lowest members of each class of
+//! interchangeable cards ("canonical" sets) are worked out: 25 instead of 256 on a machine with two
+//! NUMA nodes of four cards, all 65,536 on 16 cards that are all different. Steps: 3^cards at most.
+
+use alloc::{vec, vec::Vec};
+
+use super::{Link, LinkMatrix, Nearness, score};
+
+/// Sizes of sets that are asked for most, by which what is left of a node is judged.
+const USUAL_SIZES: [usize; 4] = [2, 4, 8, 16];
+
+/// Classes of interchangeable cards, as sets.
+pub(super) fn twins(matrix: &LinkMatrix) -> Vec<u16> {
+    let mut classes: Vec<u16> = Vec::new();
+    for card in 0..matrix.cards() {
+        let class = classes.iter_mut().find(|class| {
+            let first = class.trailing_zeros();
+            are_twins(matrix, first, card)
+        });
+        match class {
+            Some(class) => *class |= 1 << card,
+            None => classes.push(1 << card),
+        }
+    }
+    classes
+}
+
+/// Whether swapping the two cards leaves links, NUMA nodes and, but for their names, network cards
+/// the same.
+fn are_twins(matrix: &LinkMatrix, a: u32, b: u32) -> bool {
+    let others = || (0..matrix.cards()).filter(move |other| *other != a && *other != b);
+    if matrix.numa_node(a) != matrix.numa_node(b)
+        || others().any(|other| matrix.pair(a, other) != matrix.pair(b, other))
+    {
+        return false;
+    }
+    let nics = |swapped: bool| {
+        let mut columns: Vec<Vec<Link>> =
+            matrix.nics().iter().map(|nic| nic.links.clone()).collect();
+        for column in &mut columns {
+            if swapped {
+                column.swap(a as usize, b as usize);
+            }
+        }
+        columns.sort_unstable();
+        columns
+    };
+    nics(false) == nics(true)
+}
+
+/// Everything by set of cards; entries of sets that are not canonical are empty.
+pub(super) struct Sets {
+    pub(super) cards: usize,
+    /// The canonical set of each set.
+    pub(super) canonical: Vec<u16>,
+    pub(super) worth: Vec<i32>,
+    /// Score of the slowest hop of the set's best ring.
+    pub(super) ring: Vec<i32>,
+    pub(super) standing: Vec<i32>,
+    /// `[set][nearness]`: whether the set is near.
+    near: Vec<[bool; 3]>,
+    /// `[nearness][set][count - 1]`: disjoint near sets.
+    pub(super) capacity: [Vec<u8>; 3],
+    /// `[nearness][set][count - 1]`: the set to take, 0 for none.
+    pub(super) best: [Vec<u16>; 3],
+}
+
+fn members(set: usize) -> impl Iterator<Item = usize> {
+    let mut rest = set;
+    core::iter::from_fn(move || {
+        let card = rest.trailing_zeros() as usize;
+        (rest != 0).then(|| {
+            rest &= rest - 1;
+            card
+        })
+    })
+}
+
+/// All subsets of a set but the empty one.
+fn subsets(set: usize) -> impl Iterator<Item = usize> {
+    let mut next = set;
+    core::iter::from_fn(move || {
+        let subset = next;
+        (subset != 0).then(|| {
+            next = (subset - 1) & set;
+            subset
+        })
+    })
+}
+
+fn lowest(set: usize) -> usize {
+    set & set.wrapping_neg()
+}
+
+impl Sets {
+    pub(super) fn new(matrix: &LinkMatrix, classes: &[u16]) -> Self {
+        let cards = matrix.cards() as usize;
+        let count = 1 << cards;
+        let scores = score::pairs(matrix);
+        let canonical: Vec<u16> = (0..count)
+            .map(|set| canonical(set as u16, classes))
+            .collect();
+        let ring = rings(&scores, cards);
+        let worth = worths(matrix, &scores, &ring);
+        let near = nearness(matrix);
+        let mut sets = Self {
+            cards,
+            canonical,
+            worth,
+            ring,
+            near,
+            standing: vec![0; count],
+            capacity: [const { Vec::new() }; 3].map(|_: Vec<u8>| vec![0; count * cards]),
+            best: [const { Vec::new() }; 3].map(|_: Vec<u16>| vec![0; count * cards]),
+        };
+        let partitions = sets.partitions();
+        sets.judge(&partitions);
+        sets
+    }
+
+    fn is_canonical(&self, set: usize) -> bool {
+        self.canonical[set] as usize == set
+    }
+
+    fn canonical_sets(&self) -> impl Iterator<Item = usize> + use<> {
+        let sets = self.canonical.clone();
+        (0..sets.len()).filter(move |set| sets[*set] as usize == *set)
+    }
+
+    /// `[set][count - 1]`: the most worth of disjoint sets of `count`. Fills in the capacities and
+    /// the standing too.
+    fn partitions(&mut self) -> Vec<i32> {
+        let cards = self.cards;
+        let mut partitions = vec![0; self.canonical.len() * cards];
+        for set in self.canonical_sets() {
+            if set == 0 {
+                continue;
+            }
+            let first = lowest(set);
+            let without = self.canonical[set ^ first] as usize * cards;
+            let row = set * cards;
+            partitions.copy_within(without..without + cards, row);
+            for capacity in &mut self.capacity {
+                capacity.copy_within(without..without + cards, row);
+            }
+            for others in subsets(set ^ first).chain([0]) {
+                let chosen = others | first;
+                if !self.is_canonical(chosen) {
+                    continue;
+                }
+                let size = chosen.count_ones() as usize - 1;
+                let rest = self.canonical[set ^ chosen] as usize * cards + size;
+                let value = self.worth[chosen] + partitions[rest];
+                let most = &mut partitions[row + size];
+                *most = value.max(*most);
+                for (capacity, near) in self.capacity.iter_mut().zip(self.near[chosen]) {
+                    if near {
+                        capacity[row + size] = capacity[row + size].max(capacity[rest] + 1);
+                    }
+                }
+            }
+            let usual = USUAL_SIZES.iter().filter(|size| **size <= cards);
+            self.standing[set] = usual.map(|size| partitions[row + size - 1]).sum();
+        }
+        partitions
+    }
+
+    /// Fills in the best sets.
+    fn judge(&mut self, partitions: &[i32]) {
+        let cards = self.cards;
+        for set in self.canonical_sets() {
+            // For each nearness and size the key of the best so far: what stays possible, total,
+            // own worth, low cards.
+            let mut keys = [[(0, 0, 0, 0); 16]; 3];
+            for chosen in subsets(set) {
+                if !self.is_canonical(chosen) {
+                    continue;
+                }
+                let size = chosen.count_ones() as usize - 1;
+                let rest = self.canonical[set ^ chosen] as usize;
+                let (own, same) = (self.worth[chosen], partitions[rest * cards + size]);
+                let mut total = 2 * (own + same) + self.standing[rest];
+                if USUAL_SIZES.contains(&(size + 1)) {
+                    total -= same; // it is part of the standing
+                }
+                let low = (chosen as u16).reverse_bits();
+                for (kind, near) in self.near[chosen].into_iter().enumerate() {
+                    let key = (
+                        self.capacity[kind][rest * cards + size] + 1,
+                        total,
+                        own,
+                        low,
+                    );
+                    if near && key > keys[kind][size] {
+                        keys[kind][size] = key;
+                        self.best[kind][set * cards + size] = chosen as u16;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The set with the lowest members of each class, as many as the set has.
+pub(super) fn canonical(set: u16, classes: &[u16]) -> u16 {
+    classes.iter().fold(0, |canonical, class| {
+        canonical | lowest_of(*class, (set & class).count_ones())
+    })
+}
+
+/// The `count` lowest members, or all when there are fewer.
+pub(super) fn lowest_of(set: u16, count: u32) -> u16 {
+    let mut rest = set;
+    for _ in 0..count {
+        rest &= rest.wrapping_sub(1);
+    }
+    set & !rest
+}
+
+/// For each set the score of the slowest hop of its best ring, which visits each card once: what a
+/// collective operation over the set waits for. By paths from the lowest card: `ends` holds where
+/// a path over exactly the set may end.
+fn rings(scores: &[[i32; 16]; 16], cards: usize) -> Vec<i32> {
+    let mut values: Vec<i32> = Vec::new();
+    for (a, row) in scores.iter().enumerate().take(cards) {
+        values.extend(row.iter().take(a));
+    }
+    values.sort_unstable();
+    values.dedup();
+    let mut slowest = vec![0; 1 << cards];
+    let mut ends = vec![0_usize; 1 << cards];
+    for value in values {
+        let mut joined = [0_usize; 16];
+        for (a, row) in scores.iter().enumerate().take(cards) {
+            for (b, score) in row.iter().enumerate().take(cards) {
+                joined[a] |= usize::from(a != b && *score >= value) << b;
+            }
+        }
+        for set in 1..1_usize << cards {
+            let first = lowest(set);
+            if set == first {
+                ends[set] = first;
+                continue;
+            }
+            ends[set] = members(set ^ first)
+                .filter(|last| ends[set ^ 1 << last] & joined[*last] != 0)
+                .fold(0, |ends, last| ends | 1 << last);
+            if ends[set] & joined[first.trailing_zeros() as usize] != 0 {
+                slowest[set] = value;
+            }
+        }
+    }
+    slowest
+}
+
+fn worths(matrix: &LinkMatrix, scores: &[[i32; 16]; 16], rings: &[i32]) -> Vec<i32> {
+    let mut sums = vec![0; rings.len()];
+    let mut nics = vec![0; rings.len()];
+    let mut worths = vec![0; rings.len()];
+    for set in 1..rings.len() {
+        let first = set.trailing_zeros() as usize;
+        let others = set ^ lowest(set);
+        sums[set] = sums[others]
+            + members(others)
+                .map(|other| scores[first][other])
+                .sum::<i32>();
+        nics[set] = nics[others] + score::nic(matrix, first as u32);
+        worths[set] = score::worth(set.count_ones() as i32, rings[set], sums[set], nics[set]);
+    }
+    worths
+}
+
+fn nearness(matrix: &LinkMatrix) -> Vec<[bool; 3]> {
+    let joined = |a: usize, b: usize| {
+        let link = matrix.link(a as u32, b as u32);
+        link.is_some_and(Link::is_direct)
+    };
+    let same = |a: usize, b: usize| matrix.is_one_numa_node(a as u32, b as u32);
+    let mut near = vec![[true; 3]; 1 << matrix.cards()];
+    for set in 1..near.len() {
+        let first = set.trailing_zeros() as usize;
+        let others = set ^ lowest(set);
+        let [any, island, numa] = near[others];
+        near[set] = [
+            any,
+            island && members(others).all(|other| joined(first, other)),
+            numa && members(others).all(|other| same(first, other)),
+        ];
+    }
+    debug_assert_eq!(Nearness::ALL.map(|near| near as usize), [0, 1, 2]);
+    near
+}

@@ -1,0 +1,249 @@
+//! The look-ups of one kind of machine.
+
+use alloc::{vec, vec::Vec};
+use core::fmt;
+
+use super::{
+    Link, LinkMatrix, NVLINK_GIGABYTES_PER_SECOND, Nearness,
+    build::{Sets, canonical, lowest_of, twins},
+};
+use crate::bits::CardSet;
+
+/// The set of cards to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Best {
+    /// The cards.
+    pub cards: CardSet,
+    /// What they are worth, see [`LinkTable::worth`].
+    pub worth: i32,
+    /// What the free cards that stay can still offer, see [`LinkTable::standing`].
+    pub rest: i32,
+}
+
+/// How a set of cards hangs together, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// The slowest hop of the best ring over the cards, which is what a collective operation waits
+    /// for; `None` for one card.
+    pub bottleneck: Option<Link>,
+    /// The slowest link of any pair.
+    pub slowest_pair: Option<Link>,
+    /// The NUMA node of all of them; `None` when they have several or it is not known.
+    pub numa_node: Option<u8>,
+}
+
+/// What is looked up about the free cards of a node, made once from its [`LinkMatrix`].
+///
+/// Cards that are twins (swapping them leaves links, NUMA nodes and network cards the same) are
+/// interchangeable: answers depend on how many of each class are free, and name the lowest of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkTable {
+    matrix: LinkMatrix,
+    all: u16,
+    classes: Vec<u16>,
+    /// Places between states, by class; empty when a state is the set itself.
+    strides: Vec<u32>,
+    states: usize,
+    /// `[nearness][count - 1][state]`: the canonical set to take, 0 for none.
+    best: Vec<u16>,
+    /// `[nearness][count - 1][state]`.
+    capacity: Vec<u8>,
+    worth: Vec<i32>,
+    standing: Vec<i32>,
+    ring: Vec<i32>,
+}
+
+impl LinkTable {
+    /// Makes the tables. Outside the hot path: at most 3^cards steps, fewer with twins.
+    pub fn new(matrix: &LinkMatrix) -> Self {
+        let classes = twins(matrix);
+        let sets = Sets::new(matrix, &classes);
+        let cards = sets.cards;
+        let mut table = Self {
+            matrix: matrix.clone(),
+            all: u16::MAX >> (16 - cards),
+            classes,
+            strides: Vec::new(),
+            states: 1 << cards,
+            best: Vec::new(),
+            capacity: Vec::new(),
+            worth: Vec::new(),
+            standing: Vec::new(),
+            ring: Vec::new(),
+        };
+        table.best = vec![0; 3 * cards * table.states];
+        table.capacity = vec![0; 3 * cards * table.states];
+        for set in 0..1_usize << cards {
+            let canonical = sets.canonical[set] as usize;
+            table.worth.push(sets.worth[set]);
+            table.ring.push(sets.ring[set]);
+            table.standing.push(sets.standing[canonical]);
+            for near in 0..3 {
+                for size in 0..cards {
+                    let place = (near * cards + size) * table.states + set;
+                    let best = sets.best[near][canonical * cards + size];
+                    table.best[place] = table.actual(best, set as u16);
+                    table.capacity[place] = sets.capacity[near][canonical * cards + size];
+                }
+            }
+        }
+        table
+    }
+
+    /// The free cards that stand for a canonical choice.
+    fn actual(&self, choice: u16, free: u16) -> u16 {
+        self.classes.iter().fold(0, |cards, class| {
+            cards | lowest_of(free & class, (choice & class).count_ones())
+        })
+    }
+
+    fn place(&self, free: u16, count: u32, near: Nearness) -> Option<usize> {
+        let cards = self.matrix.cards();
+        let size = count.checked_sub(1).filter(|size| *size < cards)?;
+        let row = near as usize * cards as usize + size as usize;
+        Some(row * self.states + free as usize)
+    }
+
+    fn clip(&self, set: CardSet) -> u16 {
+        set.0 as u16 & self.all
+    }
+
+    /// The `count` free cards to take; `None` when there are not as many, none are asked for, or
+    /// none are near enough.
+    pub fn best(&self, free: CardSet, count: u32, near: Nearness) -> Option<Best> {
+        let free = self.clip(free);
+        let cards = *self.best.get(self.place(free, count, near)?)?;
+        (cards != 0).then(|| Best {
+            cards: CardSet(u64::from(cards)),
+            worth: self.worth(CardSet(u64::from(cards))),
+            rest: self.standing(CardSet(u64::from(free & !cards))),
+        })
+    }
+
+    /// How many disjoint sets of `count` cards the free cards hold at most, exactly; 0 for a count
+    /// of 0. Taking [`best`](Self::best) again and again yields as many.
+    pub fn capacity(&self, free: CardSet, count: u32, near: Nearness) -> u32 {
+        let place = self.place(self.clip(free), count, near);
+        let capacity = place.and_then(|place| self.capacity.get(place));
+        capacity.copied().map_or(0, u32::from)
+    }
+
+    /// Shows all sets of `count` free cards that are near enough, but of sets that differ in twins
+    /// only the one with the lowest, in the order of their lowest cards: `{0,1}`, `{0,2}`, `{1,2}`.
+    pub fn choices(
+        &self,
+        free: CardSet,
+        count: u32,
+        near: Nearness,
+        visit: &mut dyn FnMut(CardSet),
+    ) {
+        let free = self.clip(free);
+        if count > 0 {
+            self.choose(free, 0, free, count, near, visit);
+        }
+    }
+
+    fn choose(
+        &self,
+        free: u16,
+        chosen: u16,
+        open: u16,
+        count: u32,
+        near: Nearness,
+        visit: &mut dyn FnMut(CardSet),
+    ) {
+        if count == 0 {
+            let set = CardSet(u64::from(chosen));
+            if self.capacity(set, set.len(), near) > 0 {
+                visit(set);
+            }
+            return;
+        }
+        let mut open = open;
+        while open.count_ones() >= count {
+            let card = open & open.wrapping_neg();
+            self.choose(free, chosen | card, open ^ card, count - 1, near, visit);
+            // Without this card, without its twins.
+            let class = self.classes.iter().find(|class| **class & card != 0);
+            open &= !class.copied().unwrap_or(card);
+        }
+    }
+
+    /// The same for free sets that no question can tell apart: the lowest members of each class of
+    /// twins, as many as are in the set.
+    pub fn canonical(&self, free: CardSet) -> CardSet {
+        CardSet(u64::from(canonical(self.clip(free), &self.classes)))
+    }
+
+    /// Whether all cards are twins.
+    pub fn is_uniform(&self) -> bool {
+        self.classes.len() == 1
+    }
+
+    /// What a set of cards is worth to one who gets it: sixteenths of a pair's score (an NVLink
+    /// 100, `PIX` 40, `SYS` 10) for each card; three parts the slowest hop of the best ring, one
+    /// part the mean of all pairs; and a little for near network cards. To be compared only
+    /// between sets of the same machine.
+    pub fn worth(&self, set: CardSet) -> i32 {
+        self.worth
+            .get(self.clip(set) as usize)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// What free cards can still offer: the most worth of disjoint sets of 2, 4, 8 and 16 cards,
+    /// summed over these sizes.
+    pub fn standing(&self, free: CardSet) -> i32 {
+        self.standing
+            .get(self.clip(free) as usize)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// How the cards of a set hang together.
+    pub fn describe(&self, set: CardSet) -> Description {
+        let set = self.clip(set);
+        let cards = CardSet(u64::from(set));
+        let pairs = || {
+            cards.iter().flat_map(move |a| {
+                cards
+                    .iter()
+                    .take_while(move |b| *b < a)
+                    .map(move |b| (a, b))
+            })
+        };
+        let ring = self.ring.get(set as usize).copied().unwrap_or_default();
+        let scores = super::score::pairs(&self.matrix);
+        let hop = |(a, b): (u32, u32)| scores[a as usize][b as usize] == ring;
+        let link = |(a, b)| self.matrix.link(a, b);
+        let node = cards
+            .iter()
+            .next()
+            .and_then(|card| self.matrix.numa_node(card));
+        Description {
+            bottleneck: pairs().filter(|pair| hop(*pair)).filter_map(link).min(),
+            slowest_pair: pairs().filter_map(link).min(),
+            numa_node: node
+                .filter(|_| cards.iter().all(|card| self.matrix.numa_node(card) == node)),
+        }
+    }
+
+    /// The matrix that the table was made from.
+    pub fn matrix(&self) -> &LinkMatrix {
+        &self.matrix
+    }
+}
+
+/// `NV2 50 GB/s`, `SYS`, `alone`.
+impl fmt::Display for Description {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(link) = self.bottleneck else {
+            return formatter.write_str("alone");
+        };
+        write!(formatter, "{link}")?;
+        match link.gigabytes_per_second(NVLINK_GIGABYTES_PER_SECOND) {
+            Some(speed) => write!(formatter, " {speed} GB/s"),
+            None => Ok(()),
+        }
+    }
+}
