@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
-pub mod cards;
 pub mod cli;
 pub mod expand;
 pub mod intake;

@@ -7,12 +7,12 @@
 
 use gangline::{
     cluster::{NodeCards, NodeSpec},
+    device::names::card_kind,
     request::{Taint, TaintEffect},
 };
 
 use crate::{
     api,
-    cards::card_kind,
     pod::{MOST_AMOUNT, in_core_units},
     problem::{FieldPath, Problems},
     rules::taint,

@@ -12,12 +12,14 @@
 
 use std::collections::BTreeMap;
 
-use gangline::request::{CPU, CardRequest, PODS};
+use gangline::{
+    device::names::card_kind,
+    request::{CPU, CardRequest, PODS},
+};
 
 use crate::{
     api,
     api::{Container, ContainerStatus, ResourceList, ResourceRequirements},
-    cards::card_kind,
     problem::{FieldPath, Problems},
     quantity::milli_to_units,
 };

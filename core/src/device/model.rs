@@ -9,16 +9,18 @@
 //! Source of the numbers: the project's hardware notes, sections 1.2 to 1.5 and 3.5, which name the
 //! listing, driver source or document of each; [`Confidence`] keeps their marks.
 
+mod ada;
 mod amd;
 mod ampere;
 mod blackwell;
 mod hopper;
-mod older;
+mod rtx_blackwell;
 mod table;
 #[cfg(test)]
 mod tests;
+mod volta_turing;
 
-use super::mig::Geometry;
+use super::{mig::Geometry, names::label::Product};
 
 /// How a number is known. The worse of two is the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -124,15 +126,16 @@ pub struct CardModel {
 }
 
 impl CardModel {
-    /// A model about which nothing but name, family and memory is known.
-    const fn new(name: &'static str, family: Family, memory_mib: u32) -> Self {
+    /// A model of which name, family, memory (MiB) and multiprocessors are known, all of them
+    /// general knowledge.
+    const fn new(name: &'static str, family: Family, memory_mib: u32, processors: u16) -> Self {
         Self {
             name,
             products: &[],
             family,
             compute_capability: None,
             memory_mib,
-            multiprocessors: None,
+            multiprocessors: Some(processors),
             nvlinks: 0,
             pci_device_ids: &[],
             mig: None,
@@ -143,11 +146,13 @@ impl CardModel {
 }
 
 /// All models, family by family.
-const FAMILIES: [&[CardModel]; 5] = [
-    older::MODELS,
+static FAMILIES: [&[CardModel]; 7] = [
+    volta_turing::MODELS,
     ampere::MODELS,
+    ada::MODELS,
     hopper::MODELS,
     blackwell::MODELS,
+    rtx_blackwell::MODELS,
     amd::MODELS,
 ];
 
@@ -169,17 +174,21 @@ pub fn find(product: &str) -> Option<&'static CardModel> {
     only(candidates(product))
 }
 
-/// [`find`], with the card's memory in MiB to choose between models of one product string. A model
-/// is taken when its memory is within 1/32 of the card's. With one candidate whose memory does not
-/// fit there is no answer either: the card is not the one we know.
+/// [`find`], with the memory in MiB that the node reports, to choose between models of one product
+/// string: those whose memory is within a twelfth of it (switching ECC off frees up to a fifteenth).
+/// A single candidate whose memory is another gives `None` too: the card is not the one we know.
+///
+/// With a product string that ends in `-MIG-…` the memory is the instances', and is passed over.
 pub fn find_with_memory(product: &str, memory_mib: u32) -> Option<&'static CardModel> {
-    only(
-        candidates(product)
-            .filter(move |model| model.memory_mib.abs_diff(memory_mib) <= model.memory_mib / 32),
-    )
+    if Product::new(product).mig.is_some() {
+        return find(product);
+    }
+    let is_near =
+        |model: &&CardModel| model.memory_mib.abs_diff(memory_mib) <= model.memory_mib / 12;
+    only(candidates(product).filter(is_near))
 }
 
-/// The model with a PCI device id of vendor 10DE.
+/// The model with a PCI device id of vendor 10DE; `None` if several models have it.
 pub fn find_by_pci(device_id: u16) -> Option<&'static CardModel> {
     only(models().filter(move |model| model.pci_device_ids.contains(&device_id)))
 }
@@ -200,31 +209,15 @@ pub fn candidates(product: &str) -> impl Iterator<Item = &'static CardModel> {
 
 /// What is left of a product string when everything is dropped that tools change.
 fn bare(product: &str) -> impl Iterator<Item = char> + '_ {
-    let cut = |text: &'_ str, mark: &str| {
-        let at = text
-            .as_bytes()
-            .windows(mark.len())
-            .rposition(|part| part.eq_ignore_ascii_case(mark.as_bytes()));
-        at.unwrap_or(text.len())
-    };
-    let product = product.get(..cut(product, "-MIG-")).unwrap_or(product);
-    let shared = product.len().checked_sub("-SHARED".len());
-    let is_shared = |at: &usize| {
-        let end = product.get(*at..);
-        end.is_some_and(|end| end.eq_ignore_ascii_case("-SHARED"))
-    };
-    let end = shared.filter(is_shared).unwrap_or(product.len());
-    let mut product = product.get(..end).unwrap_or(product).trim();
+    let mut name = Product::new(product).name.trim();
     for maker in ["NVIDIA", "Tesla"] {
-        if let (Some(front), Some(rest)) = (product.get(..maker.len()), product.get(maker.len()..))
+        if let Some((front, rest)) = name.split_at_checked(maker.len())
             && front.eq_ignore_ascii_case(maker)
         {
-            product = rest.trim_start_matches([' ', '-', '_']);
+            name = rest.trim_start_matches([' ', '-', '_']);
         }
     }
-    let letters = product
-        .chars()
-        .filter(|letter| letter.is_ascii_alphanumeric());
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
     letters.map(|letter| letter.to_ascii_lowercase())
 }
 

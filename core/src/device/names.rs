@@ -12,7 +12,7 @@ pub mod label;
 #[cfg(test)]
 mod tests;
 
-use super::mig::{Geometry, ProfileIx};
+use super::mig::{Geometry, Profile, ProfileIx};
 
 /// Who makes a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -217,12 +217,10 @@ impl<'a> SliceName<'a> {
 
     /// The profile of a geometry that it names. O(profiles).
     pub fn profile(&self, geometry: &Geometry) -> Option<ProfileIx> {
-        let is_named = |name: &&str| self.is(name);
-        geometry.indices().find(|ix| {
-            geometry.get(*ix).is_some_and(|profile| {
-                is_named(&profile.name) || profile.aliases.iter().any(|name| is_named(name))
-            })
-        })
+        let is_named = |profile: &Profile| profile.names().any(|name| self.is(name));
+        geometry
+            .indices()
+            .find(|ix| geometry.get(*ix).is_some_and(is_named))
     }
 
     /// Whether it is the resource form of a profile name: each `+` is a dot there.

@@ -263,3 +263,131 @@ const fn percent(amount: u32, percent: u32) -> u32 {
         part as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOPPER: Option<(u8, u8)> = Some((9, 0));
+
+    fn total(overhead: Overhead, inside: Inside, capability: Option<(u8, u8)>) -> u32 {
+        OverheadTable::DEFAULT
+            .need_mib(20_480, overhead, inside, capability)
+            .total
+    }
+
+    #[test]
+    fn nothing_is_added_when_it_is_switched_off() {
+        assert_eq!(total(Overhead::default(), Inside::Card, HOPPER), 20_480);
+        let off = Overhead {
+            processes: 0,
+            framework: true,
+            communicator: Communicator::Many,
+            communicators: 3,
+            engine: true,
+        };
+        assert_eq!(total(off, Inside::Card, HOPPER), 20_480);
+    }
+
+    #[test]
+    fn a_context_costs_what_its_place_and_its_card_say() {
+        let context = |inside, capability| total(Overhead::PROCESS, inside, capability) - 20_480;
+        assert_eq!(context(Inside::Card, Some((12, 0))), 550);
+        assert_eq!(context(Inside::Card, HOPPER), 550);
+        assert_eq!(context(Inside::Card, Some((8, 6))), 420);
+        assert_eq!(context(Inside::Card, Some((7, 5))), 320);
+        assert_eq!(context(Inside::Card, None), 550, "the most expensive");
+        assert_eq!(context(Inside::MigInstance, HOPPER), 256);
+        assert_eq!(context(Inside::MpsClient, HOPPER), 330);
+    }
+
+    #[test]
+    fn the_terms_add_up_for_each_process() {
+        let overhead = Overhead {
+            processes: 2,
+            framework: true,
+            communicator: Communicator::MultiNode,
+            communicators: 3,
+            engine: false,
+        };
+        let need = OverheadTable::DEFAULT.need_mib(1_000, overhead, Inside::Card, HOPPER);
+        let expected = Need {
+            declared: 1_000,
+            context: 2 * 550,
+            framework: 2 * 220,
+            communicator: 2 * (1_024 + 2 * 512),
+            engine: 0,
+            total: 1_000 + 1_100 + 440 + 4_096,
+        };
+        assert_eq!(need, expected);
+    }
+
+    /// PyTorch with NCCL and one rank took about 1300 MiB on an H200.
+    #[test]
+    fn a_framework_with_peers_needs_about_what_was_measured() {
+        let overhead = Overhead {
+            framework: true,
+            communicator: Communicator::Two,
+            ..Overhead::PROCESS
+        };
+        let need = OverheadTable::DEFAULT.need_mib(0, overhead, Inside::Card, HOPPER);
+        assert!(need.total.abs_diff(1_300) <= 100, "{need:?}");
+    }
+
+    #[test]
+    fn an_engine_keeps_two_percent_and_at_least_half_a_gibibyte() {
+        let overhead = Overhead {
+            engine: true,
+            ..Overhead::PROCESS
+        };
+        let engine = |declared| {
+            let table = OverheadTable::DEFAULT;
+            table
+                .need_mib(declared, overhead, Inside::Card, HOPPER)
+                .engine
+        };
+        assert_eq!(
+            (engine(1_000), engine(140_000), engine(140_001)),
+            (512, 2_800, 2_801)
+        );
+    }
+
+    #[test]
+    fn what_is_usable_is_bounded_on_both_sides() {
+        let usable = |total, inside| OverheadTable::DEFAULT.usable_mib(total, inside);
+        assert_eq!(usable(143_771, Inside::Card), 143_771 - 1_024);
+        assert_eq!(usable(81_559, Inside::Card), 81_559 - 816);
+        assert_eq!(usable(15_360, Inside::Card), 15_360 - 512);
+        assert_eq!(usable(15_360, Inside::MpsClient), 15_360 - 576);
+        assert_eq!(usable(16_384, Inside::MigInstance), 16_320);
+        assert_eq!(usable(0, Inside::Card), 0);
+    }
+
+    #[test]
+    fn hostile_amounts_saturate() {
+        let overhead = Overhead {
+            processes: u16::MAX,
+            framework: true,
+            communicator: Communicator::MultiNode,
+            communicators: u16::MAX,
+            engine: true,
+        };
+        let table = OverheadTable {
+            context_mib: u32::MAX,
+            engine_percent: u32::MAX,
+            reserved_percent: u32::MAX,
+            ..OverheadTable::DEFAULT
+        };
+        let need = table.need_mib(u32::MAX, overhead, Inside::Card, None);
+        assert_eq!(
+            (need.context, need.engine, need.total),
+            (u32::MAX, u32::MAX, u32::MAX)
+        );
+        assert_eq!(table.usable_mib(u32::MAX, Inside::Card), u32::MAX - 1_024);
+        let odd = OverheadTable {
+            reserved_least_mib: u32::MAX,
+            ..table
+        };
+        assert_eq!(odd.usable_mib(1_000, Inside::MpsClient), 0);
+    }
+}

@@ -77,6 +77,11 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Its name and its aliases.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        [self.name].into_iter().chain(self.aliases.iter().copied())
+    }
+
     /// Whether this is one of the profiles of NVIDIA's list of combinations: no media or graphics
     /// variant, and not the one with the memory of two slices for one compute slice.
     pub const fn is_base(&self) -> bool {
@@ -163,7 +168,7 @@ impl Geometry {
     ///
     /// O(profiles). For a resource name's suffix see [`names`](crate::device::names).
     pub fn profile(&self, name: &str) -> Option<ProfileIx> {
-        let is_named = |profile: &Profile| profile.name == name || profile.aliases.contains(&name);
+        let is_named = |profile: &Profile| profile.names().any(|known| known == name);
         let found = self.profiles.iter().position(is_named)?;
         Some(ProfileIx(found as u8))
     }

@@ -51,7 +51,7 @@ pub struct Product<'a> {
 impl<'a> Product<'a> {
     /// Reads the value of a product label.
     pub fn new(value: &'a str) -> Self {
-        let (rest, shared) = match strip_end(value, "-SHARED") {
+        let (rest, shared) = match value.strip_suffix("-SHARED") {
             Some(rest) => (rest, true),
             None => (value, false),
         };
@@ -61,10 +61,6 @@ impl<'a> Product<'a> {
         };
         Self { name, shared, mig }
     }
-}
-
-fn strip_end<'a>(text: &'a str, end: &str) -> Option<&'a str> {
-    text.strip_suffix(end)
 }
 
 /// How a node offers MIG devices.

@@ -1,4 +1,0 @@
-//! To be filled.
-use super::CardModel;
-
-pub(super) static MODELS: &[CardModel] = &[];
