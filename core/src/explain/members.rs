@@ -39,7 +39,7 @@ impl Explainer {
         let mut rows: Vec<(u32, String, Option<NodeIx>)> = Vec::new();
         for (batch, nodes) in placed_on.iter().enumerate() {
             for ordinal in 0..members.batches[batch].count as usize {
-                let Some(member) = members.next_of(batch as u32) else {
+                let Some((_, member)) = members.next_of(batch as u32) else {
                     break;
                 };
                 rows.push((
