@@ -220,8 +220,7 @@ pub(super) fn lowest_of(set: u16, count: u32) -> u16 {
 }
 
 /// For each set the score of the slowest hop of its best ring, which visits each card once: what a
-/// collective operation over the set waits for. By paths from the lowest card: `ends` holds where
-/// a path over exactly the set may end.
+/// collective operation over the set waits for.
 fn rings(scores: &[[i32; 16]; 16], cards: usize) -> Vec<i32> {
     let mut values: Vec<i32> = Vec::new();
     for (a, row) in scores.iter().enumerate().take(cards) {
@@ -230,29 +229,64 @@ fn rings(scores: &[[i32; 16]; 16], cards: usize) -> Vec<i32> {
     values.sort_unstable();
     values.dedup();
     let mut slowest = vec![0; 1 << cards];
-    let mut ends = vec![0_usize; 1 << cards];
+    let mut ends = vec![0; 1 << cards];
     for value in values {
-        let mut joined = [0_usize; 16];
-        for (a, row) in scores.iter().enumerate().take(cards) {
-            for (b, score) in row.iter().enumerate().take(cards) {
-                joined[a] |= usize::from(a != b && *score >= value) << b;
-            }
-        }
+        let joined = joined(scores, value);
         for set in 1..1_usize << cards {
-            let first = lowest(set);
-            if set == first {
-                ends[set] = first;
-                continue;
-            }
-            ends[set] = members(set ^ first)
-                .filter(|last| ends[set ^ 1 << last] & joined[*last] != 0)
-                .fold(0, |ends, last| ends | 1 << last);
-            if ends[set] & joined[first.trailing_zeros() as usize] != 0 {
+            ends[set] = path_ends(set, &ends, &joined);
+            if ends[set] & joined[set.trailing_zeros() as usize] != 0 {
                 slowest[set] = value;
             }
         }
     }
     slowest
+}
+
+/// Of each card the cards with at least this score.
+fn joined(scores: &[[i32; 16]; 16], value: i32) -> [usize; 16] {
+    scores.map(|row| {
+        let cards = row.iter().enumerate().filter(|(_, score)| **score >= value);
+        cards.fold(0, |cards, (card, _)| cards | 1 << card)
+    })
+}
+
+/// Where a path over exactly the set may end that begins at its lowest card, from the ends of all
+/// smaller sets.
+fn path_ends(set: usize, ends: &[usize], joined: &[usize; 16]) -> usize {
+    let first = lowest(set);
+    if set == first {
+        return first;
+    }
+    members(set ^ first)
+        .filter(|last| ends[set ^ 1 << last] & joined[*last] != 0)
+        .fold(0, |ends, last| ends | 1 << last)
+}
+
+/// The cards of a set in the order of a ring without a hop below `value`, from the lowest card on,
+/// the lowest order of equals.
+pub(super) fn order(scores: &[[i32; 16]; 16], set: u16, value: i32) -> Vec<u32> {
+    let joined = joined(scores, value);
+    let set = set as usize;
+    let mut ends = vec![0; set + 1];
+    let mut subset = 0;
+    while subset != set {
+        subset = subset.wrapping_sub(set) & set; // the next larger one
+        ends[subset] = path_ends(subset, &ends, &joined);
+    }
+    let mut order = Vec::new();
+    // From the first card backwards along the ring, which has no direction.
+    let mut before = joined[set.trailing_zeros().min(15) as usize];
+    let mut rest = set;
+    if set != 0 {
+        order.push(set.trailing_zeros());
+    }
+    while order.len() < set.count_ones() as usize {
+        let card = (ends[rest] & before).trailing_zeros().min(15);
+        order.push(card);
+        rest &= !(1 << card);
+        before = joined[card as usize];
+    }
+    order
 }
 
 fn worths(matrix: &LinkMatrix, scores: &[[i32; 16]; 16], rings: &[i32]) -> Vec<i32> {
@@ -275,7 +309,7 @@ fn worths(matrix: &LinkMatrix, scores: &[[i32; 16]; 16], rings: &[i32]) -> Vec<i
 fn nearness(matrix: &LinkMatrix) -> Vec<[bool; 3]> {
     let joined = |a: usize, b: usize| {
         let link = matrix.link(a as u32, b as u32);
-        link.is_some_and(Link::is_direct)
+        link.is_some_and(Link::is_fabric)
     };
     let same = |a: usize, b: usize| matrix.is_one_numa_node(a as u32, b as u32);
     let mut near = vec![[true; 3]; 1 << matrix.cards()];

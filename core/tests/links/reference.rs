@@ -1,0 +1,194 @@
+//! What the tables must say, straight from the definitions and by trying everything.
+
+use gangline::{
+    bits::CardSet,
+    device::links::{Link, LinkMatrix, Nearness, names},
+};
+use proptest::prelude::*;
+
+/// Every known machine.
+pub(crate) fn machines() -> impl Iterator<Item = (&'static str, LinkMatrix)> {
+    names().map(|name| (name, gangline::device::links::known(name).unwrap()))
+}
+
+pub(crate) fn all(matrix: &LinkMatrix) -> CardSet {
+    CardSet::first(matrix.cards()).unwrap()
+}
+
+/// Every set of the machine's cards.
+pub(crate) fn sets(matrix: &LinkMatrix) -> impl Iterator<Item = CardSet> + use<> {
+    (0..1 << matrix.cards()).map(CardSet)
+}
+
+pub(crate) fn subsets(free: CardSet, count: u32) -> impl Iterator<Item = CardSet> {
+    let subsets = (1..=free.0).map(CardSet);
+    subsets.filter(move |set| free.contains_all(*set) && set.len() == count)
+}
+
+fn pairs(set: CardSet) -> impl Iterator<Item = (u32, u32)> {
+    set.iter()
+        .flat_map(move |a| set.iter().filter(move |b| *b < a).map(move |b| (a, b)))
+}
+
+pub(crate) fn is_near(matrix: &LinkMatrix, set: CardSet, near: Nearness) -> bool {
+    pairs(set).all(|(a, b)| match near {
+        Nearness::Any => true,
+        Nearness::NvlinkIsland => {
+            matches!(matrix.link(a, b), Some(Link::Nvlink(_) | Link::Xgmi { .. }))
+        }
+        Nearness::NumaNode => {
+            matrix.numa_node(a).is_some() && matrix.numa_node(a) == matrix.numa_node(b)
+        }
+    })
+}
+
+fn pcie(link: Link) -> i32 {
+    match link {
+        Link::System => 10,
+        Link::Node => 22,
+        Link::HostBridge => 30,
+        Link::MultiSwitch => 36,
+        Link::SingleSwitch => 40,
+        other => panic!("{other} is not PCIe"),
+    }
+}
+
+pub(crate) fn score(matrix: &LinkMatrix, a: u32, b: u32) -> i32 {
+    let beneath = pcie(matrix.pcie(a, b).unwrap());
+    let same_node = matrix.numa_node(a).is_some() && matrix.numa_node(a) == matrix.numa_node(b);
+    let beneath = if same_node { beneath.max(22) } else { beneath };
+    beneath
+        + match matrix.link(a, b).unwrap() {
+            Link::Nvlink(links) => 100 * i32::from(links),
+            Link::Xgmi { hops } => 240 / i32::from(hops),
+            _ => 0,
+        }
+}
+
+/// The slowest hop of the best ring, by trying every ring.
+pub(crate) fn ring(matrix: &LinkMatrix, set: CardSet) -> i32 {
+    let first = set.iter().next().unwrap();
+    let rest = CardSet(set.0 & !(1 << first));
+    best_path(matrix, first, first, rest, i32::MAX)
+}
+
+fn best_path(matrix: &LinkMatrix, first: u32, last: u32, rest: CardSet, slowest: i32) -> i32 {
+    if rest.is_empty() {
+        return slowest.min(score(matrix, last, first));
+    }
+    let step = |next: u32| {
+        let rest = CardSet(rest.0 & !(1 << next));
+        let slowest = slowest.min(score(matrix, last, next));
+        best_path(matrix, first, next, rest, slowest)
+    };
+    rest.iter().map(step).max().unwrap()
+}
+
+pub(crate) fn worth(matrix: &LinkMatrix, set: CardSet) -> i32 {
+    let nic = |card| matrix.nearest_nic(card).map_or(0, |(_, link)| pcie(link));
+    let nics: i32 = set.iter().map(nic).sum();
+    let cards = set.len() as i32;
+    if cards < 2 {
+        return nics;
+    }
+    let sum: i32 = pairs(set).map(|(a, b)| score(matrix, a, b)).sum();
+    12 * cards * ring(matrix, set) + 8 * sum / (cards - 1) + nics
+}
+
+/// What one machine's sets are worth, and what can be made of free cards.
+pub(crate) struct Oracle<'a> {
+    pub(crate) matrix: &'a LinkMatrix,
+    worth: Vec<i32>,
+    /// `[count][free]`.
+    most_worth: Vec<Vec<i32>>,
+    /// `[nearness][count][free]`.
+    capacity: [Vec<Vec<i32>>; 3],
+}
+
+impl<'a> Oracle<'a> {
+    pub(crate) fn new(matrix: &'a LinkMatrix) -> Self {
+        let worth: Vec<i32> = sets(matrix).map(|set| worth(matrix, set)).collect();
+        let counts = 0..=matrix.cards();
+        Self {
+            matrix,
+            most_worth: counts
+                .clone()
+                .map(|count| partitions(matrix, count, |set| Some(worth[set.0 as usize])))
+                .collect(),
+            capacity: Nearness::ALL.map(|near| {
+                let one = |set| is_near(matrix, set, near).then_some(1);
+                let count = |count| partitions(matrix, count, one);
+                counts.clone().map(count).collect()
+            }),
+            worth,
+        }
+    }
+
+    pub(crate) fn worth(&self, set: CardSet) -> i32 {
+        self.worth[set.0 as usize]
+    }
+
+    /// Disjoint near sets of `count`, at most.
+    pub(crate) fn capacity(&self, free: CardSet, count: u32, near: Nearness) -> i32 {
+        let by_free = self.capacity[near as usize].get(count as usize);
+        by_free.map_or(0, |by_free| by_free[free.0 as usize])
+    }
+
+    /// The most worth of disjoint sets of `count`.
+    pub(crate) fn most_worth(&self, free: CardSet, count: u32) -> i32 {
+        let by_free = self.most_worth.get(count as usize);
+        by_free.map_or(0, |by_free| by_free[free.0 as usize])
+    }
+}
+
+/// For each free set the largest sum of `value` over disjoint sets of `count`, by trying each set
+/// as one of them.
+fn partitions(matrix: &LinkMatrix, count: u32, value: impl Fn(CardSet) -> Option<i32>) -> Vec<i32> {
+    let mut largest = vec![0; 1 << matrix.cards()];
+    for free in sets(matrix).filter(|_| count > 0) {
+        let with = |set: CardSet| Some(value(set)? + largest[free.difference(set).0 as usize]);
+        largest[free.0 as usize] = subsets(free, count).filter_map(with).max().unwrap_or(0);
+    }
+    largest
+}
+
+/// A random link; few kinds, so that there are twins and ties.
+fn link() -> impl Strategy<Value = Link> {
+    prop_oneof![
+        3 => Just(Link::System),
+        2 => Just(Link::Node),
+        1 => Just(Link::SingleSwitch),
+        2 => Just(Link::Nvlink(1)),
+        2 => Just(Link::Nvlink(2)),
+        1 => Just(Link::Xgmi { hops: 2 }),
+    ]
+}
+
+/// A random machine of 1 to `most` cards.
+pub(crate) fn machine(most: usize) -> impl Strategy<Value = LinkMatrix> {
+    let numa = prop_oneof![Just(None), Just(Some(0)), Just(Some(1))];
+    let nic = prop_oneof![
+        4 => Just(Link::System),
+        1 => Just(Link::HostBridge),
+        1 => Just(Link::SingleSwitch)
+    ];
+    let nics = prop::collection::vec(prop::collection::vec(nic, most), 0..3);
+    let links = prop_oneof![
+        3 => prop::collection::vec(link(), most * most).boxed(),
+        1 => link().prop_map(move |link| vec![link; most * most]).boxed(),
+    ];
+    let numa = prop::collection::vec(numa, most);
+    (1..=most, links, numa, nics).prop_map(move |(cards, links, numa, nics)| {
+        let cell = |a: usize, b: usize| (a != b).then(|| links[a.max(b) * most + a.min(b)]);
+        let row = |a| (0..cards).map(|b| cell(a, b)).collect::<Vec<_>>();
+        let rows: Vec<_> = (0..cards).map(row).collect();
+        let nics = nics.into_iter().enumerate().map(|(index, mut links)| {
+            links.truncate(cards);
+            gangline::device::links::Nic {
+                name: format!("nic-{index}").into(),
+                links,
+            }
+        });
+        LinkMatrix::new(&rows, &numa[..cards], nics.collect()).unwrap()
+    })
+}
