@@ -53,16 +53,52 @@ fn pcie(link: Link) -> i32 {
     }
 }
 
-pub(crate) fn score(matrix: &LinkMatrix, a: u32, b: u32) -> i32 {
-    let beneath = pcie(matrix.pcie(a, b).unwrap());
+fn fabric(matrix: &LinkMatrix, a: u32, b: u32) -> i32 {
+    match matrix.link(a, b) {
+        Some(Link::Nvlink(links)) => 100 * i32::from(links),
+        Some(Link::Xgmi { hops }) => 240 / i32::from(hops),
+        _ => 0,
+    }
+}
+
+fn path(matrix: &LinkMatrix, a: u32, b: u32) -> i32 {
+    let path = pcie(matrix.pcie(a, b).unwrap());
     let same_node = matrix.numa_node(a).is_some() && matrix.numa_node(a) == matrix.numa_node(b);
-    let beneath = if same_node { beneath.max(22) } else { beneath };
-    beneath
-        + match matrix.link(a, b).unwrap() {
-            Link::Nvlink(links) => 100 * i32::from(links),
-            Link::Xgmi { hops } => 240 / i32::from(hops),
-            _ => 0,
+    if same_node { path.max(22) } else { path }
+}
+
+pub(crate) fn score(matrix: &LinkMatrix, a: u32, b: u32) -> i32 {
+    fabric(matrix, a, b) + path(matrix, a, b)
+}
+
+/// What crosses the narrowest cut of a set in two parts.
+fn cut(matrix: &LinkMatrix, set: CardSet) -> i32 {
+    let of_card = |card: u32| {
+        let links = (0..matrix.cards()).map(|other| fabric(matrix, card, other));
+        let sum: i32 = links.clone().sum();
+        if sum > 1800 {
+            links.max().unwrap()
+        } else {
+            sum
         }
+    };
+    let parts = || {
+        (1..set.0)
+            .map(CardSet)
+            .filter(|part| set.contains_all(*part))
+    };
+    let across = |part: CardSet| {
+        let others = set.difference(part);
+        part.iter()
+            .flat_map(move |a| others.iter().map(move |b| (a, b)))
+    };
+    let links = parts().map(|part| {
+        let sum: i32 = across(part).map(|(a, b)| fabric(matrix, a, b)).sum();
+        let of_part = |part: CardSet| part.iter().map(of_card).sum();
+        sum.min(of_part(part)).min(of_part(set.difference(part)))
+    });
+    let paths = parts().map(|part| across(part).map(|(a, b)| path(matrix, a, b)).max().unwrap());
+    links.min().unwrap() + paths.min().unwrap()
 }
 
 /// The slowest hop of the best ring, by trying every ring.
@@ -84,7 +120,7 @@ fn best_path(matrix: &LinkMatrix, first: u32, last: u32, rest: CardSet, slowest:
     rest.iter().map(step).max().unwrap()
 }
 
-pub(crate) fn worth(matrix: &LinkMatrix, set: CardSet) -> i32 {
+fn worth(matrix: &LinkMatrix, set: CardSet) -> i32 {
     let nic = |card| matrix.nearest_nic(card).map_or(0, |(_, link)| pcie(link));
     let nics: i32 = set.iter().map(nic).sum();
     let cards = set.len() as i32;
@@ -92,7 +128,7 @@ pub(crate) fn worth(matrix: &LinkMatrix, set: CardSet) -> i32 {
         return nics;
     }
     let sum: i32 = pairs(set).map(|(a, b)| score(matrix, a, b)).sum();
-    12 * cards * ring(matrix, set) + 8 * sum / (cards - 1) + nics
+    12 * cards * cut(matrix, set) + 8 * sum / (cards - 1) + nics
 }
 
 /// What one machine's sets are worth, and what can be made of free cards.

@@ -6,7 +6,10 @@
 
 use alloc::{vec, vec::Vec};
 
-use super::{Link, LinkMatrix, Nearness, score};
+use super::{
+    Link, LinkMatrix, Nearness,
+    score::{self, Scores},
+};
 
 /// Sizes of sets that are asked for most, by which what is left of a node is judged.
 const USUAL_SIZES: [usize; 4] = [2, 4, 8, 16];
@@ -56,8 +59,6 @@ pub(super) struct Sets {
     /// The canonical set of each set.
     pub(super) canonical: Vec<u16>,
     pub(super) worth: Vec<i32>,
-    /// Score of the slowest hop of the set's best ring.
-    pub(super) ring: Vec<i32>,
     pub(super) standing: Vec<i32>,
     /// `[set][nearness]`: whether the set is near.
     near: Vec<[bool; 3]>,
@@ -67,7 +68,7 @@ pub(super) struct Sets {
     pub(super) best: [Vec<u16>; 3],
 }
 
-fn members(set: usize) -> impl Iterator<Item = usize> {
+pub(super) fn members(set: usize) -> impl Iterator<Item = usize> {
     let mut rest = set;
     core::iter::from_fn(move || {
         let card = rest.trailing_zeros() as usize;
@@ -90,7 +91,7 @@ fn subsets(set: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-fn lowest(set: usize) -> usize {
+pub(super) fn lowest(set: usize) -> usize {
     set & set.wrapping_neg()
 }
 
@@ -98,18 +99,16 @@ impl Sets {
     pub(super) fn new(matrix: &LinkMatrix, classes: &[u16]) -> Self {
         let cards = matrix.cards() as usize;
         let count = 1 << cards;
-        let scores = score::pairs(matrix);
+        let scores = Scores::new(matrix);
         let canonical: Vec<u16> = (0..count)
             .map(|set| canonical(set as u16, classes))
             .collect();
-        let ring = rings(&scores, cards);
-        let worth = worths(matrix, &scores, &ring);
+        let worth = worths(&scores, &canonical);
         let near = nearness(matrix);
         let mut sets = Self {
             cards,
             canonical,
             worth,
-            ring,
             near,
             standing: vec![0; count],
             capacity: [const { Vec::new() }; 3].map(|_: Vec<u8>| vec![0; count * cards]),
@@ -219,91 +218,82 @@ pub(super) fn lowest_of(set: u16, count: u32) -> u16 {
     set & !rest
 }
 
-/// For each set the score of the slowest hop of its best ring, which visits each card once: what a
-/// collective operation over the set waits for.
-fn rings(scores: &[[i32; 16]; 16], cards: usize) -> Vec<i32> {
-    let mut values: Vec<i32> = Vec::new();
-    for (a, row) in scores.iter().enumerate().take(cards) {
-        values.extend(row.iter().take(a));
+/// What each canonical set is worth to one who gets it.
+fn worths(scores: &Scores, canonical: &[u16]) -> Vec<i32> {
+    let mut sets = vec![Sums::default(); canonical.len()];
+    for set in 1..sets.len() {
+        sets[set] = Sums::of(set, scores, &sets);
     }
-    values.sort_unstable();
-    values.dedup();
-    let mut slowest = vec![0; 1 << cards];
-    let mut ends = vec![0; 1 << cards];
-    for value in values {
-        let joined = joined(scores, value);
-        for set in 1..1_usize << cards {
-            ends[set] = path_ends(set, &ends, &joined);
-            if ends[set] & joined[set.trailing_zeros() as usize] != 0 {
-                slowest[set] = value;
-            }
-        }
-    }
-    slowest
-}
-
-/// Of each card the cards with at least this score.
-fn joined(scores: &[[i32; 16]; 16], value: i32) -> [usize; 16] {
-    scores.map(|row| {
-        let cards = row.iter().enumerate().filter(|(_, score)| **score >= value);
-        cards.fold(0, |cards, (card, _)| cards | 1 << card)
-    })
-}
-
-/// Where a path over exactly the set may end that begins at its lowest card, from the ends of all
-/// smaller sets.
-fn path_ends(set: usize, ends: &[usize], joined: &[usize; 16]) -> usize {
-    let first = lowest(set);
-    if set == first {
-        return first;
-    }
-    members(set ^ first)
-        .filter(|last| ends[set ^ 1 << last] & joined[*last] != 0)
-        .fold(0, |ends, last| ends | 1 << last)
-}
-
-/// The cards of a set in the order of a ring without a hop below `value`, from the lowest card on,
-/// the lowest order of equals.
-pub(super) fn order(scores: &[[i32; 16]; 16], set: u16, value: i32) -> Vec<u32> {
-    let joined = joined(scores, value);
-    let set = set as usize;
-    let mut ends = vec![0; set + 1];
-    let mut subset = 0;
-    while subset != set {
-        subset = subset.wrapping_sub(set) & set; // the next larger one
-        ends[subset] = path_ends(subset, &ends, &joined);
-    }
-    let mut order = Vec::new();
-    // From the first card backwards along the ring, which has no direction.
-    let mut before = joined[set.trailing_zeros().min(15) as usize];
-    let mut rest = set;
-    if set != 0 {
-        order.push(set.trailing_zeros());
-    }
-    while order.len() < set.count_ones() as usize {
-        let card = (ends[rest] & before).trailing_zeros().min(15);
-        order.push(card);
-        rest &= !(1 << card);
-        before = joined[card as usize];
-    }
-    order
-}
-
-fn worths(matrix: &LinkMatrix, scores: &[[i32; 16]; 16], rings: &[i32]) -> Vec<i32> {
-    let mut sums = vec![0; rings.len()];
-    let mut nics = vec![0; rings.len()];
-    let mut worths = vec![0; rings.len()];
-    for set in 1..rings.len() {
-        let first = set.trailing_zeros() as usize;
-        let others = set ^ lowest(set);
-        sums[set] = sums[others]
-            + members(others)
-                .map(|other| scores[first][other])
-                .sum::<i32>();
-        nics[set] = nics[others] + score::nic(matrix, first as u32);
-        worths[set] = score::worth(set.count_ones() as i32, rings[set], sums[set], nics[set]);
+    let worth = |set: usize| {
+        let narrowest = fabric_cut(set, &sets) + sets[set].path;
+        let Sums { pairs, nics, .. } = sets[set];
+        score::worth(set.count_ones() as i32, narrowest, pairs, nics)
+    };
+    let mut worths = vec![0; sets.len()];
+    for set in 1..sets.len() {
+        let canonical = canonical[set] as usize;
+        // Canonical sets come before those that they stand for.
+        worths[set] = if canonical == set {
+            worth(set)
+        } else {
+            worths[canonical]
+        };
     }
     worths
+}
+
+/// Of one set.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    /// Scores of all pairs.
+    pairs: i32,
+    /// Fabric scores of all pairs.
+    fabric: i32,
+    /// What the cards can send over their fabric.
+    fabric_of_cards: i32,
+    /// PCIe score of the worst edge of the best tree, which is the best PCIe path across the
+    /// narrowest cut: paths of PCIe share switches, so they do not add up.
+    path: i32,
+    nics: i32,
+}
+
+impl Sums {
+    fn of(set: usize, scores: &Scores, smaller: &[Self]) -> Self {
+        let first = set.trailing_zeros() as usize;
+        let others = set ^ lowest(set);
+        let mut sums = smaller[others];
+        for other in members(others) {
+            sums.pairs += scores.pair(first, other);
+            sums.fabric += scores.fabric[first][other];
+        }
+        sums.fabric_of_cards += scores.fabric_of_card[first];
+        sums.nics += scores.nic[first];
+        // The best tree has a leaf.
+        let with_leaf = |leaf: usize| {
+            let others = set ^ 1 << leaf;
+            let edge = members(others).map(|other| scores.path[leaf][other]).max();
+            let tree = if others.is_power_of_two() {
+                i32::MAX
+            } else {
+                smaller[others].path
+            };
+            tree.min(edge.unwrap_or(0))
+        };
+        sums.path = members(set).map(with_leaf).max().unwrap_or(0);
+        sums
+    }
+}
+
+/// What crosses the fabric's narrowest cut of a set into two parts. Collective operations over the
+/// set are never faster, and with enough trees or rings as fast.
+fn fabric_cut(set: usize, sets: &[Sums]) -> i32 {
+    let first = lowest(set);
+    let cuts = subsets(set ^ first).map(|part| {
+        let (one, other) = (&sets[part], &sets[set ^ part]);
+        let links = sets[set].fabric - one.fabric - other.fabric;
+        links.min(one.fabric_of_cards).min(other.fabric_of_cards)
+    });
+    cuts.min().unwrap_or(0)
 }
 
 fn nearness(matrix: &LinkMatrix) -> Vec<[bool; 3]> {

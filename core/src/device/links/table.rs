@@ -5,8 +5,9 @@ use core::fmt;
 
 use super::{
     Link, LinkMatrix, NVLINK_GIGABYTES_PER_SECOND, Nearness,
-    build::{Sets, canonical, lowest_of, order, twins},
-    score,
+    build::{Sets, canonical, lowest_of, twins},
+    ring,
+    score::Scores,
 };
 use crate::bits::CardSet;
 
@@ -39,7 +40,7 @@ pub struct Description {
 /// interchangeable: answers depend on how many of each class are free, and name the lowest of them.
 ///
 /// Memory, once for all nodes with the same matrix: for each state of the free cards 9 bytes a card
-/// and 12 more. 21 KiB for 8 cards (256 states; the part for one nearness and one count, which a
+/// and 8 more. 20 KiB for 8 cards (256 states; the part for one nearness and one count, which a
 /// burst of decisions uses, is 512 bytes), 12 KiB for 16 cards in two classes of twins (81 states),
 /// 1 MiB for 16 cards in twins of two (6,561 states), 10 MiB for 16 cards that are all different
 /// (65,536 states).
@@ -60,8 +61,6 @@ pub struct LinkTable {
     capacity: Vec<u8>,
     worth: Vec<i32>,
     standing: Vec<i32>,
-    /// Score of the slowest hop of the set's best ring.
-    ring: Vec<i32>,
 }
 
 /// Up to so many cards a state is the free set itself, so that no look-up counts twins.
@@ -83,7 +82,6 @@ impl LinkTable {
             capacity: Vec::new(),
             worth: Vec::new(),
             standing: Vec::new(),
-            ring: Vec::new(),
         };
         if cards > CARDS_BY_SET && table.classes.len() < cards {
             let mut states = 1;
@@ -95,9 +93,7 @@ impl LinkTable {
         }
         let rows = 3 * cards * table.states;
         (table.best, table.capacity) = (vec![0; rows], vec![0; rows]);
-        for column in [&mut table.worth, &mut table.standing, &mut table.ring] {
-            *column = vec![0; table.states];
-        }
+        (table.worth, table.standing) = (vec![0; table.states], vec![0; table.states]);
         for set in 0..1_usize << cards {
             let canonical = sets.canonical[set] as usize;
             if !table.strides.is_empty() && canonical != set {
@@ -105,7 +101,6 @@ impl LinkTable {
             }
             let state = table.state(set as u16);
             table.worth[state] = sets.worth[set];
-            table.ring[state] = sets.ring[set];
             table.standing[state] = sets.standing[canonical];
             for row in 0..3 * cards {
                 let (near, size) = (row / cards, row % cards);
@@ -223,9 +218,9 @@ impl LinkTable {
     }
 
     /// What a set of cards is worth to one who gets it: sixteenths of a pair's score (an NVLink
-    /// 100, `PIX` 40, `SYS` 10) for each card; three parts the slowest hop of the best ring, one
-    /// part the mean of all pairs; and a little for near network cards. To be compared only
-    /// between sets of the same machine.
+    /// 100, `PIX` 40, `SYS` 10) for each card; three parts what crosses the narrowest cut of the set
+    /// into two parts, which bounds collective operations, one part the mean of its pairs; and a
+    /// little for near network cards. To be compared only between sets of the same machine.
     pub fn worth(&self, set: CardSet) -> i32 {
         self.worth
             .get(self.clip(set) as usize)
@@ -242,12 +237,12 @@ impl LinkTable {
             .unwrap_or_default()
     }
 
-    /// How the cards of a set hang together. For people: it makes the scores of all pairs anew.
+    /// How the cards of a set hang together. For people: 2^cards steps.
     pub fn describe(&self, set: CardSet) -> Description {
         let set = self.clip(set);
         let cards = CardSet(u64::from(set));
-        let scores = score::pairs(&self.matrix);
-        let ring = self.ring.get(self.state(set)).copied().unwrap_or_default();
+        let scores = Scores::new(&self.matrix);
+        let slowest_hop = ring::best(&scores, set).slowest;
         let (mut bottleneck, mut slowest_pair) = (None, None);
         let slower = |slowest: Option<Link>, link| Some(slowest.map_or(link, |l| l.min(link)));
         for a in cards {
@@ -256,7 +251,7 @@ impl LinkTable {
                     continue;
                 };
                 slowest_pair = slower(slowest_pair, link);
-                if scores[a as usize][b as usize] == ring {
+                if Some(scores.pair(a as usize, b as usize)) == slowest_hop {
                     bottleneck = slower(bottleneck, link);
                 }
             }
@@ -274,9 +269,7 @@ impl LinkTable {
     /// order of equals: neighbours in the order, and the last and the first, are never joined worse
     /// than [`Description::bottleneck`]. 2^cards steps.
     pub fn order(&self, set: CardSet) -> Vec<u32> {
-        let set = self.clip(set);
-        let ring = self.ring.get(self.state(set)).copied().unwrap_or_default();
-        order(&score::pairs(&self.matrix), set, ring)
+        ring::best(&Scores::new(&self.matrix), self.clip(set)).order
     }
 
     /// The matrix that the table was made from.
