@@ -72,7 +72,7 @@ pub(crate) fn score(matrix: &LinkMatrix, a: u32, b: u32) -> i32 {
 }
 
 /// What crosses the narrowest cut of a set in two parts.
-fn cut(matrix: &LinkMatrix, set: CardSet) -> i32 {
+pub(crate) fn cut(matrix: &LinkMatrix, set: CardSet) -> i32 {
     let of_card = |card: u32| {
         let links = (0..matrix.cards()).map(|other| fabric(matrix, card, other));
         let sum: i32 = links.clone().sum();
@@ -188,15 +188,13 @@ fn partitions(matrix: &LinkMatrix, count: u32, value: impl Fn(CardSet) -> Option
     largest
 }
 
-/// A random link; few kinds, so that there are twins and ties.
-fn link() -> impl Strategy<Value = Link> {
+/// A random link of one vendor; few kinds, so that there are twins and ties.
+fn link(fabric: [Link; 2]) -> impl Strategy<Value = Link> {
     prop_oneof![
         3 => Just(Link::System),
         2 => Just(Link::Node),
         1 => Just(Link::SingleSwitch),
-        2 => Just(Link::Nvlink(1)),
-        2 => Just(Link::Nvlink(2)),
-        1 => Just(Link::Xgmi { hops: 2 }),
+        4 => prop::sample::select(fabric.to_vec()),
     ]
 }
 
@@ -209,10 +207,16 @@ pub(crate) fn machine(most: usize) -> impl Strategy<Value = LinkMatrix> {
         1 => Just(Link::SingleSwitch)
     ];
     let nics = prop::collection::vec(prop::collection::vec(nic, most), 0..3);
-    let links = prop_oneof![
-        3 => prop::collection::vec(link(), most * most).boxed(),
-        1 => link().prop_map(move |link| vec![link; most * most]).boxed(),
-    ];
+    let fabric = prop::sample::select(vec![
+        [Link::Nvlink(1), Link::Nvlink(2)],
+        [Link::Nvlink(12), Link::Nvlink(12)],
+        [Link::Xgmi { hops: 1 }, Link::Xgmi { hops: 2 }],
+    ]);
+    let links = fabric.prop_flat_map(move |fabric| {
+        let different = prop::collection::vec(link(fabric), most * most);
+        let alike = link(fabric).prop_map(move |link| vec![link; most * most]);
+        prop_oneof![3 => different, 1 => alike]
+    });
     let numa = prop::collection::vec(numa, most);
     (1..=most, links, numa, nics).prop_map(move |(cards, links, numa, nics)| {
         let cell = |a: usize, b: usize| (a != b).then(|| links[a.max(b) * most + a.min(b)]);

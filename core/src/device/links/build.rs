@@ -11,8 +11,18 @@ use super::{
     score::{self, Scores},
 };
 
-/// Sizes of sets that are asked for most, by which what is left of a node is judged.
-const USUAL_SIZES: [usize; 4] = [2, 4, 8, 16];
+/// How much the worth of disjoint sets of a size counts in what free cards can still offer: sizes
+/// that most gangs ask for more than others, so that they decide where the two disagree.
+const fn weight_of_size(cards: usize) -> i32 {
+    match cards {
+        0 | 1 => 0,
+        2 | 4 | 8 | 16 => 4,
+        _ => 1,
+    }
+}
+
+/// How much a set itself counts, and as much the sets of its size that stay possible.
+const OWN_WEIGHT: i32 = 8;
 
 /// Classes of interchangeable cards, as sets.
 pub(super) fn twins(matrix: &LinkMatrix) -> Vec<u16> {
@@ -160,8 +170,10 @@ impl Sets {
                     }
                 }
             }
-            let usual = USUAL_SIZES.iter().filter(|size| **size <= cards);
-            self.standing[set] = usual.map(|size| partitions[row + size - 1]).sum();
+            let offers = partitions[row..row + cards].iter().zip(1..);
+            self.standing[set] = offers
+                .map(|(worth, size)| weight_of_size(size) * worth)
+                .sum();
         }
         partitions
     }
@@ -180,10 +192,9 @@ impl Sets {
                 let size = chosen.count_ones() as usize - 1;
                 let rest = self.canonical[set ^ chosen] as usize;
                 let (own, same) = (self.worth[chosen], partitions[rest * cards + size]);
-                let mut total = 2 * (own + same) + self.standing[rest];
-                if USUAL_SIZES.contains(&(size + 1)) {
-                    total -= same; // it is part of the standing
-                }
+                // The standing has part of what stays possible of this size.
+                let more = OWN_WEIGHT - weight_of_size(size + 1);
+                let total = OWN_WEIGHT * own + more * same + self.standing[rest];
                 let low = (chosen as u16).reverse_bits();
                 for (kind, near) in self.near[chosen].into_iter().enumerate() {
                     let key = (

@@ -66,8 +66,8 @@ impl Scores {
         scores
     }
 
-    /// Both ways of a pair together. Different classes of links have different scores, but for
-    /// `SYS` and `NODE` on one NUMA node; a better class never has the lower one.
+    /// Both ways of a pair together. Of one vendor's links a better one never has the lower score,
+    /// and only `SYS` and `NODE` on one NUMA node have the same.
     pub(super) fn pair(&self, a: usize, b: usize) -> i32 {
         self.fabric[a][b] + self.path[a][b]
     }

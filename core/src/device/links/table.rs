@@ -143,7 +143,22 @@ impl LinkTable {
     }
 
     /// The `count` free cards to take; `None` when there are not as many, none are asked for, or
-    /// none are near enough.
+    /// none are near enough. Two or three loads for up to 8 cards.
+    ///
+    /// Not the set with the highest worth, since that may break all others: on DGX-1 it would take
+    /// {2,3} and leave the worse pairs. Of the sets that are near enough it is the one
+    ///
+    /// 1. that leaves room for most other sets like it, by [`capacity`](Self::capacity);
+    /// 2. with the highest total: 8 times its [`worth`](Self::worth), 8 times the most worth of
+    ///    disjoint sets of the same size that stay, and what stays for other sizes as in
+    ///    [`standing`](Self::standing);
+    /// 3. with the highest worth;
+    /// 4. with the lowest cards.
+    ///
+    /// Worked out for [canonical](Self::canonical) free sets and carried over to those that they
+    /// stand for. The answers for one size agree with NVIDIA/go-gpuallocator's in most cases; it
+    /// counts the links of all pairs, so that it is content with a card that hangs on by one link,
+    /// and does not see what it takes from other sizes.
     pub fn best(&self, free: CardSet, count: u32, near: Nearness) -> Option<Best> {
         let free = self.clip(free);
         let mut cards = *self.best.get(self.place(free, count, near)?)?;
@@ -228,8 +243,8 @@ impl LinkTable {
             .unwrap_or_default()
     }
 
-    /// What free cards can still offer: the most worth of disjoint sets of 2, 4, 8 and 16 cards,
-    /// summed over these sizes.
+    /// What free cards can still offer: for each size from 2 the most worth of disjoint sets of
+    /// that size, four times for 2, 4, 8 and 16, summed.
     pub fn standing(&self, free: CardSet) -> i32 {
         self.standing
             .get(self.clip(free) as usize)
