@@ -124,6 +124,7 @@ pub fn replay(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed:
         put(&mut classes, &mut live, state.clone(), *mib, rank as u32);
     }
     let mut sums = vec![(0.0, 0_u32); MOST_LOAD + 1];
+    let mut drops: std::collections::BTreeMap<(usize, i64), (u32, i64)> = Default::default();
     let (mut arrived, mut allocated) = (0_i64, 0_i64);
     for (number, task) in arrivals.iter().enumerate() {
         if number > 0 && number % every == 0 {
@@ -200,11 +201,31 @@ pub fn replay(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed:
                 allocated += size;
             }
         }
+        if best.is_none() && std::env::var("VERB").is_ok() {
+            drops.entry((task.work, (arrived * 20 / fleet.capacity))).or_insert((0, 0)).0 += 1;
+            drops.get_mut(&(task.work, (arrived * 20 / fleet.capacity))).unwrap().1 += size;
+        }
         let load = (arrived as f64 / fleet.capacity as f64 * 100.0).round() as usize;
         if let Some((sum, count)) = sums.get_mut(load) {
             *sum += allocated as f64 / fleet.capacity as f64 * 100.0;
             *count += 1;
         }
+    }
+    if std::env::var("VERB").is_ok() {
+        let mut v: Vec<_> = drops.iter().filter(|x| x.0.1 <= 19).collect();
+        v.sort_by_key(|x| -x.1.1);
+        for ((t, l), (n, m)) in v.iter().take(14) {
+            let w = &list.types[*t];
+            eprintln!("{} seed {seed} load {}: {:?} cpu {} n {} gpus {:.1} {:?}", list.name, l * 5, w.demand, w.milli_cpu, n, *m as f64 / 1000.0, w.allowed.as_ref().map(|a| (0..fleet.catalogue.kinds.len() as u16).filter(|k| a.contains(*k)).collect::<Vec<_>>()));
+        }
+        let mut by: std::collections::BTreeMap<u16, (i64, i64, i64)> = Default::default();
+        for &ix in &live {
+            let c = &classes[ix];
+            let e = by.entry(c.state.kind).or_default();
+            let n = c.nodes.len() as i64;
+            e.0 += n; e.1 += n * c.state.milli_cpu / 1000; e.2 += n * c.state.idle_milli(&fleet.catalogue) / 1000;
+        }
+        for (k, e) in by { let kind = &fleet.catalogue.kinds[k as usize]; eprintln!("kind {k} {:?} x {} cpu left {} idle {}", (kind.model, kind.cards, kind.milli_cpu), e.0, e.1, e.2); }
     }
     Curve(sums.into_iter().map(|(sum, count)| sum / f64::from(count)).collect())
 }

@@ -21,7 +21,7 @@ pub use kind::{
     NodeState,
 };
 pub use mix::{ARRIVAL, Demand, Mix, WorkType};
-pub use solve::Effort;
+pub use solve::{Effort, KNOBS};
 use table::{Layout, Step};
 
 /// Billionths of one card's worth.
@@ -40,7 +40,8 @@ const IDLE_MILLI_CPU: Nano = 1;
 pub struct Prices {
     published: Published,
     layout: Layout,
-    tables: Vec<Vec<Step>>,
+    tables: Vec<Vec<Vec<Step>>>,
+    weights: Vec<Nano>,
 }
 
 /// What prices are made of; everything else is derived.
@@ -50,14 +51,21 @@ struct Published {
     version: u64,
     catalogue: Catalogue,
     mix: Mix,
-    prices: Vec<Nano>,
+    prices: Vec<Vec<Nano>>,
+    ratios: Vec<Vec<Nano>>,
 }
 
 impl From<Published> for Prices {
     fn from(published: Published) -> Self {
         let layout = Layout::new(&published.catalogue, &published.mix);
-        let tables = layout.tables(&published.catalogue, &published.prices);
+        let tables = published
+            .prices
+            .iter()
+            .map(|prices| layout.tables(&published.catalogue, prices))
+            .collect();
+        let weights = solve::horizons().iter().map(|h| (h.weight * 1000.0) as Nano).collect();
         Self {
+            weights,
             published,
             layout,
             tables,
@@ -92,15 +100,23 @@ impl Prices {
         let layout = Layout::new(catalogue, mix);
         let known = |previous: &Prices| {
             let same = previous.published.mix.types().len() == mix.types().len();
-            same.then(|| previous.published.prices.clone())
+            same.then(|| (previous.published.prices.clone(), previous.published.ratios.clone()))
         };
         let warm = previous.and_then(known);
-        let prices = solve::solve(catalogue, &layout, mix, fleet, warm.as_deref(), effort);
+        let (prices, ratios) = solve::horizons()
+            .iter()
+            .enumerate()
+            .map(|(h, horizon)| {
+                let warm = warm.as_ref().map(|warm| (warm.0[h].as_slice(), warm.1[h].as_slice()));
+                solve::solve(catalogue, &layout, mix, fleet, warm, effort, horizon)
+            })
+            .unzip();
         Published {
             version: previous.map_or(1, |previous| previous.published.version.saturating_add(1)),
             catalogue: catalogue.clone(),
             mix: mix.clone(),
             prices,
+            ratios,
         }
         .into()
     }
@@ -113,7 +129,7 @@ impl Prices {
     /// The types of work, ascending, each with its price.
     pub fn prices(&self) -> impl Iterator<Item = (&WorkType, Nano)> + '_ {
         let types = self.published.mix.types().iter().map(|(work, _)| work);
-        types.zip(self.published.prices.iter().copied())
+        types.zip(self.published.prices[0].iter().copied())
     }
 
     /// The most valuable work that still fits in a state, an upper bound within a few percent.
@@ -122,8 +138,15 @@ impl Prices {
         let Some((_, group_ix, left)) = self.layout.left(state) else {
             return 0;
         };
-        let steps = self.tables.get(group_ix).map_or(&[][..], |steps| steps);
-        steps.iter().map(|step| step.worth(&left)).min().unwrap_or(0)
+        let mut sum = 0;
+        for (tables, weight) in self.tables.iter().zip(&self.weights) {
+            let Some(steps) = tables.get(group_ix) else {
+                continue;
+            };
+            let step = steps.get(table::cheapest(steps, &left));
+            sum += step.map_or(0, |step| step.worth(&left)) * weight / 1000;
+        }
+        sum
     }
 
     /// What it costs that a node goes from one state to another: the worth destroyed, plus a

@@ -21,32 +21,59 @@ pub struct Effort {
 
 /// A premium for several cards: size x (1 + this x ln n).
 const SEVERAL_PREMIUM: f64 = 0.1;
-/// Survival: exp(-(z / width)^2).
-const SURVIVAL_WIDTH: f64 = 2.0;
 const LEAST_STEP: f64 = 0.02;
 const LEAST_SURVIVAL: f64 = 1e-4;
+
+/// Research only.
+pub static KNOBS: [core::sync::atomic::AtomicU64; 64] =
+    [const { core::sync::atomic::AtomicU64::new(0) }; 64];
+pub(super) fn knob(ix: usize, default: f64) -> f64 {
+    let bits = KNOBS[ix].load(core::sync::atomic::Ordering::Relaxed);
+    if bits == 0 { default } else { f64::from_bits(bits) }
+}
+
+/// One belief about how much work is still to come.
+pub(super) struct Horizon {
+    /// Demand as a multiple of what is left.
+    theta: f64,
+    shape: f64,
+    pub(super) weight: f64,
+}
+
+pub(super) fn horizons() -> Vec<Horizon> {
+    let count = knob(0, 1.0) as usize;
+    (0..count)
+        .map(|h| Horizon {
+            theta: knob(1 + 3 * h, 2.0),
+            shape: knob(2 + 3 * h, 2.0),
+            weight: knob(3 + 3 * h, 1.0),
+        })
+        .collect()
+}
 
 pub(super) fn solve(
     catalogue: &Catalogue,
     layout: &Layout,
     mix: &Mix,
     fleet: &[(NodeState, u64)],
-    warm: Option<&[Nano]>,
+    warm: Option<(&[Nano], &[Nano])>,
     effort: Effort,
-) -> Vec<Nano> {
+    horizon: &Horizon,
+) -> (Vec<Nano>, Vec<Nano>) {
     let types = mix.types();
     let all: f64 = types.iter().map(|&(_, weight)| weight as f64).sum();
     let sizes: Vec<f64> = types
         .iter()
         .map(|(work, _)| work.size_milli(catalogue) as f64 / 1000.0)
         .collect();
+    let premium_by = knob(40, SEVERAL_PREMIUM);
     let full: Vec<f64> = types
         .iter()
         .zip(&sizes)
         .map(|((work, _), size)| {
             let premium = match work.demand {
                 Demand::Whole { count } if count > 1 => {
-                    SEVERAL_PREMIUM * libm::log(f64::from(count))
+                    premium_by * libm::log(f64::from(count))
                 }
                 _ => 0.0,
             };
@@ -72,11 +99,19 @@ pub(super) fn solve(
         .filter_map(|(state, count)| Some((layout.left(state)?, *count as f64)))
         .collect();
     let mut prices: Vec<Nano> = match warm {
-        Some(warm) if warm.len() == types.len() => warm.to_vec(),
+        Some((warm, _)) if warm.len() == types.len() => warm.to_vec(),
         _ => full.iter().map(|&price| price as Nano).collect(),
     };
+    let least_step = knob(41, LEAST_STEP);
+    let mix_cpu = knob(42, 0.0) > 0.0;
     let mut sum = vec![0.0; types.len()];
     let mut supply = vec![0.0; types.len()];
+    let offset = if warm.is_some() { knob(43, 0.0) } else { 0.0 };
+    if let Some((_, z)) = warm {
+        for (ix, z) in z.iter().enumerate() {
+            supply[ix] = *z as f64 / 1e9 * demand[ix];
+        }
+    }
     let rounds = effort.rounds.max(1);
     for round in 0..rounds {
         let tables = layout.tables(catalogue, &prices);
@@ -85,34 +120,56 @@ pub(super) fn solve(
             let Some(steps) = tables.get(*group_ix) else {
                 continue;
             };
-            let best = steps
-                .iter()
-                .enumerate()
-                .min_by_key(|(ix, step)| (step.worth(left), *ix));
-            let Some((step_ix, step)) = best else {
+            let step_ix = super::table::cheapest(steps, left);
+            let Some(step) = steps.get(step_ix) else {
                 continue;
             };
+            let mut first: Vec<u16> = Vec::new();
             let mut cpu = left.milli_cpu();
             layout.pack(step, group, left, &mut |ix| {
-                let ix = usize::from(ix);
-                packed[ix] += count;
-                cpu -= types[ix].0.milli_cpu;
+                first.push(ix);
+                cpu -= types[usize::from(ix)].0.milli_cpu;
             });
+            let mut part = 1.0;
+            if mix_cpu && cpu != 0 && !(cpu > 0 && step_ix == 0) {
+                let other_ix = if cpu < 0 { step_ix + 1 } else { step_ix.wrapping_sub(1) };
+                if let Some(other) = steps.get(other_ix) {
+                    let mut second: Vec<u16> = Vec::new();
+                    let mut other_cpu = left.milli_cpu();
+                    layout.pack(other, group, left, &mut |ix| {
+                        second.push(ix);
+                        other_cpu -= types[usize::from(ix)].0.milli_cpu;
+                    });
+                    if (other_cpu < 0) != (cpu < 0) {
+                        part = other_cpu as f64 / (other_cpu - cpu) as f64;
+                        for &ix in &second {
+                            packed[usize::from(ix)] += count * (1.0 - part);
+                        }
+                        cpu = 0;
+                    } else if cpu < 0 {
+                        part = 1.0;
+                    }
+                }
+            }
+            for &ix in &first {
+                packed[usize::from(ix)] += count * part;
+            }
             if step_ix == 0 && cpu > 0 {
                 if let Some((ix, each)) = layout.best_cpu_only(group, &prices) {
                     packed[usize::from(ix)] += count * cpu as f64 / each as f64;
                 }
             }
         }
-        let step = if round == 0 {
-            1.0
-        } else {
-            (2.0 / (f64::from(round) + 2.0)).max(LEAST_STEP)
-        };
+        let step = (2.0 / (f64::from(round) + 2.0 + offset)).max(least_step);
         for (ix, price) in prices.iter_mut().enumerate() {
             supply[ix] += step * (packed[ix] - supply[ix]);
-            let z = supply[ix] / demand[ix] / SURVIVAL_WIDTH;
-            let survival = libm::exp(-(z * z)).max(LEAST_SURVIVAL);
+            let z = supply[ix] / demand[ix] / horizon.theta;
+            let survival = if horizon.shape > 0.0 {
+                libm::exp(-libm::pow(z, horizon.shape))
+            } else {
+                1.0 / (1.0 + libm::exp((z - 1.0) / -horizon.shape))
+            }
+            .max(LEAST_SURVIVAL);
             *price = (full[ix] * survival) as Nano;
             if round >= rounds / 2 {
                 sum[ix] += full[ix] * survival;
@@ -120,5 +177,8 @@ pub(super) fn solve(
         }
     }
     let averaged = f64::from(rounds - rounds / 2);
-    sum.iter().map(|sum| (sum / averaged) as Nano).collect()
+    (
+        sum.iter().map(|sum| (sum / averaged) as Nano).collect(),
+        supply.iter().zip(&demand).map(|(supply, demand)| (supply / demand * 1e9) as Nano).collect(),
+    )
 }

@@ -302,6 +302,25 @@ impl Group {
     }
 }
 
+/// The step at which the worth is least, the lowest of several: the worth is convex in the price
+/// of processor time.
+pub(super) fn cheapest(steps: &[Step], left: &Left) -> usize {
+    let (mut low, mut high) = (0, steps.len().saturating_sub(1));
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        let rises = match (steps.get(middle), steps.get(middle + 1)) {
+            (Some(here), Some(next)) => next.worth(left) >= here.worth(left),
+            _ => true,
+        };
+        if rises {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
+
 /// What is left on a node, as the tables see it.
 pub(super) struct Left {
     milli_cpu: i64,
