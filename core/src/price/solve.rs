@@ -77,7 +77,8 @@ pub(super) fn solve(
                 }
                 _ => 0.0,
             };
-            CARD * size * (1.0 + premium) + work.milli_cpu.max(0) as f64
+            CARD * size * (1.0 + premium)
+                + work.milli_cpu.max(0) as f64 * if *size > 0.0 { 1.0 } else { knob(44, 1.0) }
         })
         .collect();
     let idle: f64 = fleet
