@@ -80,28 +80,35 @@ pub(crate) fn choices(inventory: &Inventory, ask: &CardAsk, found: &mut Vec<Devi
 /// had, otherwise the usual choice, healthy cards before others, otherwise as much as there is.
 pub(crate) fn deal(inventory: &mut Inventory, ask: &CardAsk, said: Option<Devices>) -> Devices {
     let healthy = inventory.set_unhealthy(ask.kind, CardSet::EMPTY);
-    let said = said.filter(|said| accepts(inventory, ask, said));
+    let is_had = said.is_some_and(|said| accepts(inventory, ask, &said));
     inventory.set_unhealthy(ask.kind, healthy);
-    let devices = said.or_else(|| choose(inventory, ask)).or_else(|| {
-        let healthy = inventory.set_unhealthy(ask.kind, CardSet::EMPTY);
-        let devices = choose(inventory, ask);
-        inventory.set_unhealthy(ask.kind, healthy);
-        devices
+    let devices = said.filter(|_| is_had).or_else(|| {
+        let part = said.map_or(CardSet::EMPTY, |said| said.cards);
+        (part.is_empty() || ask.whole() == 0).then(|| choose(inventory, ask))?
     });
-    let devices = devices.unwrap_or_else(|| rest(inventory, ask));
+    let devices = devices.unwrap_or_else(|| rest(inventory, ask, said));
     inventory.take(ask, &devices);
     devices
 }
 
-/// What is left for a pod that does not fit: for whole cards all that nobody has.
-fn rest(inventory: &Inventory, ask: &CardAsk) -> Devices {
-    let pool = inventory.pool(ask.kind).filter(|_| ask.whole() > 0);
-    pool.map_or(Devices::NONE, |pool| {
-        let free = pool.partable().union(pool.unhealthy);
-        let free = free.difference(pool.used).difference(pool.parted);
-        let count = free.len().min(ask.whole());
-        Devices::of_cards(free.lowest(count).unwrap_or_default())
-    })
+/// What there is for a pod that does not fit, or that has other devices than those it says. Whole
+/// cards: those it says, then healthy ones, then the others, as many as nobody has.
+fn rest(inventory: &mut Inventory, ask: &CardAsk, said: Option<Devices>) -> Devices {
+    let Some(pool) = inventory.pool(ask.kind).filter(|_| ask.whole() > 0) else {
+        let healthy = inventory.set_unhealthy(ask.kind, CardSet::EMPTY);
+        let devices = choose(inventory, ask);
+        inventory.set_unhealthy(ask.kind, healthy);
+        return devices.unwrap_or_default();
+    };
+    let free = pool.all.difference(pool.used).difference(pool.parted);
+    let mut cards = said.map_or(CardSet::EMPTY, |said| said.cards.intersection(free));
+    for source in [free.difference(pool.unhealthy), free] {
+        let missing = ask.whole().saturating_sub(cards.len());
+        let source = source.difference(cards);
+        let more = source.lowest(missing.min(source.len()));
+        cards = cards.union(more.unwrap_or_default());
+    }
+    Devices::of_cards(cards)
 }
 
 /// Whether exactly these devices can be had for an ask now. Which of its conditions they meet does
