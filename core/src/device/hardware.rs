@@ -276,6 +276,18 @@ impl Hardware {
         self.model.and_then(|model| model.mig)
     }
 
+    /// Whether some card may be cut into MIG instances.
+    pub(crate) fn has_slices(&self) -> bool {
+        let mut modes = self.modes.iter();
+        modes.any(|mode| matches!(mode, Mode::MigDynamic | Mode::MigStatic(_)))
+    }
+
+    /// All units of a card that can be cut, as a mask.
+    pub(crate) fn all_units(&self) -> u16 {
+        let units = self.geometry().map_or(0, |geometry| geometry.units);
+        1_u16.checked_shl(units.into()).map_or(u16::MAX, |bit| bit - 1)
+    }
+
     pub(crate) fn mode(&self, card: u32) -> &Mode {
         self.modes.get(card as usize).unwrap_or(&Mode::Whole)
     }
