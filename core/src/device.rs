@@ -21,7 +21,7 @@ pub use ask::{CardRequestError, check_request};
 pub(crate) use ask::CardAsk;
 pub(crate) use choose::{choices, choose, deal};
 pub use devices::{Devices, Slice};
-pub use hardware::NodeCardsError;
+pub use hardware::{NodeCardsError, model_of};
 pub(crate) use hardware::{Catalog, check_cards};
 pub(crate) use inventory::{Inventory, KindIx};
 pub(crate) use parts::part_of;
