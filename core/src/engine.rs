@@ -118,8 +118,11 @@ pub struct Placement {
     pub pod: Uid,
     /// The node.
     pub node: NodeIx,
-    /// Its cards there.
+    /// Its devices there.
     pub devices: Devices,
+    /// Its position among the gang's members, by role, then name. Members of a role that are placed
+    /// together get places in order of topology: neighbours in rank are neighbours there.
+    pub rank: u32,
 }
 
 /// The engine. See the module's head.

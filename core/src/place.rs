@@ -141,6 +141,13 @@ impl Search {
         outcome
     }
 
+    /// Brings a found plan into the order in which members take their places: by batch, then along
+    /// the topology, then by card.
+    pub(crate) fn sort_placed(&mut self, cluster: &Cluster) {
+        self.placed
+            .sort_unstable_by_key(|place| (place.batch, cluster.node(place.node).rank, place.devices));
+    }
+
     /// Readies the scratch for counting with [`bound`] outside a search.
     pub(crate) fn prepare_for_bounds(&mut self, request: &Request<'_>) {
         self.reset(request);

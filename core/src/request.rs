@@ -55,7 +55,7 @@ pub struct Template {
 #[cfg_attr(
     feature = "serde",
     derive(serde::Serialize, serde::Deserialize),
-    serde(default)
+    serde(default, deny_unknown_fields)
 )]
 pub struct CardRequest {
     /// The resource name that counts these cards, such as `nvidia.com/gpu`.

@@ -13,6 +13,7 @@ mod build;
 mod known;
 mod link;
 mod matrix;
+mod ring;
 mod rocm;
 mod score;
 mod table;

@@ -114,8 +114,12 @@ impl Scheduler {
                     continue;
                 };
                 if let Some(charge) = pod.charge.filter(|_| pod.released) {
-                    let (pod, node, devices) = (pod.spec.uid, charge.node, charge.devices);
-                    self.placements.push(Placement { pod, node, devices });
+                    self.placements.push(Placement {
+                        pod: pod.spec.uid,
+                        node: charge.node,
+                        devices: charge.devices,
+                        rank: index as u32,
+                    });
                 }
             }
             self.tell(gang, Verdict::Release, start);
@@ -360,6 +364,7 @@ impl Scheduler {
     fn hold_plan(&mut self, ix: GangIx, members: &mut Members) {
         self.cluster.commit();
         let start = self.placements.len();
+        self.search.sort_placed(&self.cluster);
         let placed = core::mem::take(&mut self.search.placed);
         // The machine sees the plan before its members are held.
         let commands = self.drive(ix, life::Event::PlanFound);
@@ -373,15 +378,19 @@ impl Scheduler {
         }
         members.start_plan();
         for place in &placed {
-            let Some(member) = members.next_of(place.batch) else {
+            let Some((rank, member)) = members.next_of(place.batch) else {
                 continue;
             };
             self.count(member, false);
             self.note_charge(member, place.node, place.devices, Purpose::Held);
             self.count(member, true);
             if let Some(pod) = self.pods.get(member.0) {
-                let (pod, node, devices) = (pod.spec.uid, place.node, place.devices);
-                self.placements.push(Placement { pod, node, devices });
+                self.placements.push(Placement {
+                    pod: pod.spec.uid,
+                    node: place.node,
+                    devices: place.devices,
+                    rank,
+                });
             }
         }
         self.search.placed = placed;
@@ -450,13 +459,14 @@ impl Members {
         }
     }
 
-    /// The next member of a batch, in member order, that the plan at hand has not used.
-    pub(crate) fn next_of(&mut self, batch: u32) -> Option<PodIx> {
+    /// The next member of a batch, in member order, that the plan at hand has not used, and its rank:
+    /// its position among all members of the gang.
+    pub(crate) fn next_of(&mut self, batch: u32) -> Option<(u32, PodIx)> {
         let first = self.waiting.partition_point(|&(other, ..)| other < batch);
         let used = self.used.get_mut(batch as usize)?;
         *used += 1;
-        let &(_, _, member) = self.waiting.get(first + *used as usize - 1)?;
-        Some(member)
+        let &(_, rank, member) = self.waiting.get(first + *used as usize - 1)?;
+        Some((rank, member))
     }
 
     /// Starts a plan: no member is used.

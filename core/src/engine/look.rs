@@ -85,13 +85,14 @@ impl Scheduler {
             (None, Some(pod)) => (pod.spec.namespace.as_str(), pod.spec.name.as_str(), ""),
             (None, None) => return None,
         };
-        let members = gang.members.iter().filter_map(|member| {
+        let members = (0_u32..).zip(&gang.members).filter_map(|(rank, member)| {
             let pod = self.pods.get(member.0)?;
             let ask = &self.cluster.template(pod.template).cards;
             Some(MemberView {
                 uid: pod.spec.uid,
                 name: &pod.spec.name,
                 role: &pod.spec.role,
+                rank,
                 state: pod.state(),
                 node: pod.charge.map(|charge| charge.node),
                 devices: pod.charge.map(|charge| charge.devices).unwrap_or_default(),

@@ -53,6 +53,8 @@ pub struct MemberView<'a> {
     pub name: &'a str,
     /// Its role; empty when the gang has only one.
     pub role: &'a str,
+    /// Its position among the gang's members.
+    pub rank: u32,
     /// What it is doing.
     pub state: MemberState,
     /// Its node, bound or planned.

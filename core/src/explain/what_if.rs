@@ -102,12 +102,13 @@ impl Explainer {
                 return Err(reason.unwrap_or(Reason::NotTried));
             }
         }
+        self.engine.search.sort_placed(&self.engine.cluster);
         let placed = self.engine.search.placed.clone();
         members.start_plan();
         let mut places = Vec::new();
         for place in placed {
             let member = members.next_of(place.batch);
-            let Some(pod) = member.and_then(|member| self.engine.pods.get(member.0)) else {
+            let Some(pod) = member.and_then(|(_, member)| self.engine.pods.get(member.0)) else {
                 continue;
             };
             let name = pod.spec.name.trim_start_matches("what-if/");

@@ -42,6 +42,7 @@ pub(crate) fn member(name: &str, place: Option<(u32, u64)>) -> MemberView<'_> {
         uid: gangline::units::Uid::from_text(name),
         name,
         role: "",
+        rank: 0,
         state: match place {
             Some(_) => MemberState::Planned,
             None => MemberState::Waiting,

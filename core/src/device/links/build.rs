@@ -6,10 +6,23 @@
 
 use alloc::{vec, vec::Vec};
 
-use super::{Link, LinkMatrix, Nearness, score};
+use super::{
+    Link, LinkMatrix, Nearness,
+    score::{self, Scores},
+};
 
-/// Sizes of sets that are asked for most, by which what is left of a node is judged.
-const USUAL_SIZES: [usize; 4] = [2, 4, 8, 16];
+/// How much the worth of disjoint sets of a size counts in what free cards can still offer: sizes
+/// that most gangs ask for more than others, so that they decide where the two disagree.
+const fn weight_of_size(cards: usize) -> i32 {
+    match cards {
+        0 | 1 => 0,
+        2 | 4 | 8 | 16 => 4,
+        _ => 1,
+    }
+}
+
+/// How much a set itself counts, and as much the sets of its size that stay possible.
+const OWN_WEIGHT: i32 = 8;
 
 /// Classes of interchangeable cards, as sets.
 pub(super) fn twins(matrix: &LinkMatrix) -> Vec<u16> {
@@ -56,8 +69,6 @@ pub(super) struct Sets {
     /// The canonical set of each set.
     pub(super) canonical: Vec<u16>,
     pub(super) worth: Vec<i32>,
-    /// Score of the slowest hop of the set's best ring.
-    pub(super) ring: Vec<i32>,
     pub(super) standing: Vec<i32>,
     /// `[set][nearness]`: whether the set is near.
     near: Vec<[bool; 3]>,
@@ -67,7 +78,7 @@ pub(super) struct Sets {
     pub(super) best: [Vec<u16>; 3],
 }
 
-fn members(set: usize) -> impl Iterator<Item = usize> {
+pub(super) fn members(set: usize) -> impl Iterator<Item = usize> {
     let mut rest = set;
     core::iter::from_fn(move || {
         let card = rest.trailing_zeros() as usize;
@@ -90,7 +101,7 @@ fn subsets(set: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-fn lowest(set: usize) -> usize {
+pub(super) fn lowest(set: usize) -> usize {
     set & set.wrapping_neg()
 }
 
@@ -98,18 +109,16 @@ impl Sets {
     pub(super) fn new(matrix: &LinkMatrix, classes: &[u16]) -> Self {
         let cards = matrix.cards() as usize;
         let count = 1 << cards;
-        let scores = score::pairs(matrix);
+        let scores = Scores::new(matrix);
         let canonical: Vec<u16> = (0..count)
             .map(|set| canonical(set as u16, classes))
             .collect();
-        let ring = rings(&scores, cards);
-        let worth = worths(matrix, &scores, &ring);
+        let worth = worths(&scores, &canonical);
         let near = nearness(matrix);
         let mut sets = Self {
             cards,
             canonical,
             worth,
-            ring,
             near,
             standing: vec![0; count],
             capacity: [const { Vec::new() }; 3].map(|_: Vec<u8>| vec![0; count * cards]),
@@ -161,8 +170,10 @@ impl Sets {
                     }
                 }
             }
-            let usual = USUAL_SIZES.iter().filter(|size| **size <= cards);
-            self.standing[set] = usual.map(|size| partitions[row + size - 1]).sum();
+            let offers = partitions[row..row + cards].iter().zip(1..);
+            self.standing[set] = offers
+                .map(|(worth, size)| weight_of_size(size) * worth)
+                .sum();
         }
         partitions
     }
@@ -181,10 +192,9 @@ impl Sets {
                 let size = chosen.count_ones() as usize - 1;
                 let rest = self.canonical[set ^ chosen] as usize;
                 let (own, same) = (self.worth[chosen], partitions[rest * cards + size]);
-                let mut total = 2 * (own + same) + self.standing[rest];
-                if USUAL_SIZES.contains(&(size + 1)) {
-                    total -= same; // it is part of the standing
-                }
+                // The standing has part of what stays possible of this size.
+                let more = OWN_WEIGHT - weight_of_size(size + 1);
+                let total = OWN_WEIGHT * own + more * same + self.standing[rest];
                 let low = (chosen as u16).reverse_bits();
                 for (kind, near) in self.near[chosen].into_iter().enumerate() {
                     let key = (
@@ -219,63 +229,88 @@ pub(super) fn lowest_of(set: u16, count: u32) -> u16 {
     set & !rest
 }
 
-/// For each set the score of the slowest hop of its best ring, which visits each card once: what a
-/// collective operation over the set waits for. By paths from the lowest card: `ends` holds where
-/// a path over exactly the set may end.
-fn rings(scores: &[[i32; 16]; 16], cards: usize) -> Vec<i32> {
-    let mut values: Vec<i32> = Vec::new();
-    for (a, row) in scores.iter().enumerate().take(cards) {
-        values.extend(row.iter().take(a));
+/// What each canonical set is worth to one who gets it.
+fn worths(scores: &Scores, canonical: &[u16]) -> Vec<i32> {
+    let mut sets = vec![Sums::default(); canonical.len()];
+    for set in 1..sets.len() {
+        sets[set] = Sums::of(set, scores, &sets);
     }
-    values.sort_unstable();
-    values.dedup();
-    let mut slowest = vec![0; 1 << cards];
-    let mut ends = vec![0_usize; 1 << cards];
-    for value in values {
-        let mut joined = [0_usize; 16];
-        for (a, row) in scores.iter().enumerate().take(cards) {
-            for (b, score) in row.iter().enumerate().take(cards) {
-                joined[a] |= usize::from(a != b && *score >= value) << b;
-            }
-        }
-        for set in 1..1_usize << cards {
-            let first = lowest(set);
-            if set == first {
-                ends[set] = first;
-                continue;
-            }
-            ends[set] = members(set ^ first)
-                .filter(|last| ends[set ^ 1 << last] & joined[*last] != 0)
-                .fold(0, |ends, last| ends | 1 << last);
-            if ends[set] & joined[first.trailing_zeros() as usize] != 0 {
-                slowest[set] = value;
-            }
-        }
-    }
-    slowest
-}
-
-fn worths(matrix: &LinkMatrix, scores: &[[i32; 16]; 16], rings: &[i32]) -> Vec<i32> {
-    let mut sums = vec![0; rings.len()];
-    let mut nics = vec![0; rings.len()];
-    let mut worths = vec![0; rings.len()];
-    for set in 1..rings.len() {
-        let first = set.trailing_zeros() as usize;
-        let others = set ^ lowest(set);
-        sums[set] = sums[others]
-            + members(others)
-                .map(|other| scores[first][other])
-                .sum::<i32>();
-        nics[set] = nics[others] + score::nic(matrix, first as u32);
-        worths[set] = score::worth(set.count_ones() as i32, rings[set], sums[set], nics[set]);
+    let worth = |set: usize| {
+        let narrowest = fabric_cut(set, &sets) + sets[set].path;
+        let Sums { pairs, nics, .. } = sets[set];
+        score::worth(set.count_ones() as i32, narrowest, pairs, nics)
+    };
+    let mut worths = vec![0; sets.len()];
+    for set in 1..sets.len() {
+        let canonical = canonical[set] as usize;
+        // Canonical sets come before those that they stand for.
+        worths[set] = if canonical == set {
+            worth(set)
+        } else {
+            worths[canonical]
+        };
     }
     worths
+}
+
+/// Of one set.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    /// Scores of all pairs.
+    pairs: i32,
+    /// Fabric scores of all pairs.
+    fabric: i32,
+    /// What the cards can send over their fabric.
+    fabric_of_cards: i32,
+    /// PCIe score of the worst edge of the best tree, which is the best PCIe path across the
+    /// narrowest cut: paths of PCIe share switches, so they do not add up.
+    path: i32,
+    nics: i32,
+}
+
+impl Sums {
+    fn of(set: usize, scores: &Scores, smaller: &[Self]) -> Self {
+        let first = set.trailing_zeros() as usize;
+        let others = set ^ lowest(set);
+        let mut sums = smaller[others];
+        for other in members(others) {
+            sums.pairs += scores.pair(first, other);
+            sums.fabric += scores.fabric[first][other];
+        }
+        sums.fabric_of_cards += scores.fabric_of_card[first];
+        sums.nics += scores.nic[first];
+        // The best tree has a leaf.
+        let with_leaf = |leaf: usize| {
+            let others = set ^ 1 << leaf;
+            let edge = members(others).map(|other| scores.path[leaf][other]).max();
+            let tree = if others.is_power_of_two() {
+                i32::MAX
+            } else {
+                smaller[others].path
+            };
+            tree.min(edge.unwrap_or(0))
+        };
+        sums.path = members(set).map(with_leaf).max().unwrap_or(0);
+        sums
+    }
+}
+
+/// What crosses the fabric's narrowest cut of a set into two parts. Collective operations over the
+/// set are never faster, and with enough trees or rings as fast.
+fn fabric_cut(set: usize, sets: &[Sums]) -> i32 {
+    let first = lowest(set);
+    let cuts = subsets(set ^ first).map(|part| {
+        let (one, other) = (&sets[part], &sets[set ^ part]);
+        let links = sets[set].fabric - one.fabric - other.fabric;
+        links.min(one.fabric_of_cards).min(other.fabric_of_cards)
+    });
+    cuts.min().unwrap_or(0)
 }
 
 fn nearness(matrix: &LinkMatrix) -> Vec<[bool; 3]> {
     let joined = |a: usize, b: usize| {
         let link = matrix.link(a as u32, b as u32);
-        link.is_some_and(Link::is_direct)
+        link.is_some_and(Link::is_fabric)
     };
     let same = |a: usize, b: usize| matrix.is_one_numa_node(a as u32, b as u32);
     let mut near = vec![[true; 3]; 1 << matrix.cards()];

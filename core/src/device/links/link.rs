@@ -44,7 +44,7 @@ pub enum Link {
     SingleSwitch,
     /// `XGMI#`: over AMD's links.
     Xgmi {
-        /// Hops from card to card, `1..=`[`Link::MAX_HOPS`]; only one is a direct link.
+        /// Hops from card to card, `1..=`[`Link::MAX_HOPS`].
         hops: u8,
     },
     /// `NV#`: over as many bonded NVLinks, directly or through NVSwitch,
@@ -63,14 +63,16 @@ impl Link {
     /// What the text of a PCIe link may be.
     pub const ACCEPTED_PCIE: &str = "SYS, NODE, PHB, PXB, PIX";
 
-    /// Whether the pair is joined directly by NVLink or one XGMI hop, so that peer-to-peer works.
-    pub const fn is_direct(self) -> bool {
-        matches!(self, Self::Nvlink(_) | Self::Xgmi { hops: 1 })
+    /// Whether the pair is joined by NVLink or XGMI, so that peer-to-peer works. XGMI is routed
+    /// within a hive, so any number of hops does; of NVLink only direct ones and those through a
+    /// switch are ever listed.
+    pub const fn is_fabric(self) -> bool {
+        matches!(self, Self::Nvlink(_) | Self::Xgmi { .. })
     }
 
     /// Whether it is PCIe alone.
     pub const fn is_pcie(self) -> bool {
-        !matches!(self, Self::Nvlink(_) | Self::Xgmi { .. })
+        !self.is_fabric()
     }
 
     /// One direction in GB/s for a speed of one NVLink (see [`nvlink_gigabytes_per_second`]);

@@ -325,7 +325,7 @@ impl LinkMatrix {
     /// The same machine with a card whose NVLinks or XGMI links are all down: it reaches the
     /// others over PCIe.
     #[must_use]
-    pub fn without_direct_links(&self, card: u32) -> Self {
+    pub fn without_fabric(&self, card: u32) -> Self {
         let mut degraded = self.clone();
         for other in 0..self.cards() {
             if let Some(pcie) = self.pcie(card, other) {

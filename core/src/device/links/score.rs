@@ -23,38 +23,61 @@ const fn direct(link: Link) -> i32 {
     }
 }
 
-/// Scores of all pairs.
-pub(super) fn pairs(matrix: &LinkMatrix) -> [[i32; 16]; 16] {
-    let mut scores = [[0; 16]; 16];
-    for (a, row) in scores.iter_mut().enumerate() {
-        for (b, score) in row.iter_mut().enumerate() {
-            *score = pair(matrix, a as u32, b as u32);
+/// Scores of all pairs of a machine, 0 on the diagonal and beyond its cards.
+pub(super) struct Scores {
+    /// NVLink and XGMI.
+    pub(super) fabric: [[i32; 16]; 16],
+    /// PCIe.
+    pub(super) path: [[i32; 16]; 16],
+    /// What a card can send over its fabric at once. Cards with more links than fit on one share
+    /// them through switches; else it is the sum.
+    pub(super) fabric_of_card: [i32; 16],
+    /// The nearest network card.
+    pub(super) nic: [i32; 16],
+}
+
+impl Scores {
+    pub(super) fn new(matrix: &LinkMatrix) -> Self {
+        let mut scores = Self {
+            fabric: [[0; 16]; 16],
+            path: [[0; 16]; 16],
+            fabric_of_card: [0; 16],
+            nic: [0; 16],
+        };
+        for a in 0..16_u32 {
+            let at = a as usize;
+            for b in 0..16_u32 {
+                if let (Some(link), Some(mut beneath)) = (matrix.link(a, b), matrix.pcie(a, b)) {
+                    // Where the class is only `SYS`, the NUMA column may still tell the halves.
+                    if matrix.is_one_numa_node(a, b) {
+                        beneath = beneath.max(Link::Node);
+                    }
+                    scores.fabric[at][b as usize] = direct(link);
+                    scores.path[at][b as usize] = pcie(beneath);
+                }
+            }
+            let row = scores.fabric[at].iter().copied();
+            let sum = row.clone().sum();
+            let shares = sum > direct(Link::Nvlink(Link::MAX_NVLINKS));
+            scores.fabric_of_card[at] = if shares { row.max().unwrap_or(0) } else { sum };
+            let nearest = matrix.nearest_nic(a);
+            scores.nic[at] = nearest.map_or(0, |(_, link)| pcie(link));
         }
+        scores
     }
-    scores
-}
 
-fn pair(matrix: &LinkMatrix, a: u32, b: u32) -> i32 {
-    let (Some(link), Some(mut path)) = (matrix.link(a, b), matrix.pcie(a, b)) else {
-        return 0;
-    };
-    // Where the class says only `SYS`, the NUMA column may still tell the halves apart.
-    if matrix.is_one_numa_node(a, b) {
-        path = path.max(Link::Node);
+    /// Both ways of a pair together. Of one vendor's links a better one never has the lower score,
+    /// and only `SYS` and `NODE` on one NUMA node have the same.
+    pub(super) fn pair(&self, a: usize, b: usize) -> i32 {
+        self.fabric[a][b] + self.path[a][b]
     }
-    direct(link) + pcie(path)
 }
 
-/// The nearest network card of a card.
-pub(super) fn nic(matrix: &LinkMatrix, card: u32) -> i32 {
-    matrix.nearest_nic(card).map_or(0, |(_, link)| pcie(link))
-}
-
-/// Sixteenths of a pair's score for each card: three parts the slowest hop of the best ring, one
-/// part the mean of all pairs; and a little for near network cards.
-pub(super) const fn worth(cards: i32, ring: i32, pairs: i32, nics: i32) -> i32 {
+/// Sixteenths of a pair's score for each card: three parts the narrowest cut through the set, one
+/// part the mean of its pairs; and a little for near network cards.
+pub(super) const fn worth(cards: i32, cut: i32, pairs: i32, nics: i32) -> i32 {
     match cards {
         ..2 => nics,
-        _ => 12 * cards * ring + 8 * pairs / (cards - 1) + nics,
+        _ => 12 * cards * cut + 8 * pairs / (cards - 1) + nics,
     }
 }

@@ -6,6 +6,8 @@ use core::fmt;
 use super::{
     Link, LinkMatrix, NVLINK_GIGABYTES_PER_SECOND, Nearness,
     build::{Sets, canonical, lowest_of, twins},
+    ring,
+    score::Scores,
 };
 use crate::bits::CardSet;
 
@@ -36,25 +38,36 @@ pub struct Description {
 ///
 /// Cards that are twins (swapping them leaves links, NUMA nodes and network cards the same) are
 /// interchangeable: answers depend on how many of each class are free, and name the lowest of them.
+///
+/// Memory, once for all nodes with the same matrix: for each state of the free cards 9 bytes a card
+/// and 8 more. 20 KiB for 8 cards (256 states; the part for one nearness and one count, which a
+/// burst of decisions uses, is 512 bytes), 12 KiB for 16 cards in two classes of twins (81 states),
+/// 1 MiB for 16 cards in twins of two (6,561 states), 10 MiB for 16 cards that are all different
+/// (65,536 states).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkTable {
     matrix: LinkMatrix,
     all: u16,
+    /// Classes of twins.
     classes: Vec<u16>,
-    /// Places between states, by class; empty when a state is the set itself.
+    /// How far apart the states of one free card more of a class are; empty when a state is the
+    /// free set itself.
     strides: Vec<u32>,
     states: usize,
-    /// `[nearness][count - 1][state]`: the canonical set to take, 0 for none.
+    /// `[nearness][count - 1][state]`: the set to take, 0 for none. By the lowest members of each
+    /// class when states are not sets.
     best: Vec<u16>,
-    /// `[nearness][count - 1][state]`.
+    /// `[nearness][count - 1][state]`: disjoint sets.
     capacity: Vec<u8>,
     worth: Vec<i32>,
     standing: Vec<i32>,
-    ring: Vec<i32>,
 }
 
+/// Up to so many cards a state is the free set itself, so that no look-up counts twins.
+const CARDS_BY_SET: usize = 8;
+
 impl LinkTable {
-    /// Makes the tables. Outside the hot path: at most 3^cards steps, fewer with twins.
+    /// Makes the tables, outside the hot path: 3^cards steps at most, fewer with twins.
     pub fn new(matrix: &LinkMatrix) -> Self {
         let classes = twins(matrix);
         let sets = Sets::new(matrix, &classes);
@@ -62,57 +75,96 @@ impl LinkTable {
         let mut table = Self {
             matrix: matrix.clone(),
             all: u16::MAX >> (16 - cards),
-            classes,
             strides: Vec::new(),
             states: 1 << cards,
+            classes,
             best: Vec::new(),
             capacity: Vec::new(),
             worth: Vec::new(),
             standing: Vec::new(),
-            ring: Vec::new(),
         };
-        table.best = vec![0; 3 * cards * table.states];
-        table.capacity = vec![0; 3 * cards * table.states];
+        if cards > CARDS_BY_SET && table.classes.len() < cards {
+            let mut states = 1;
+            for class in &table.classes {
+                table.strides.push(states);
+                states *= class.count_ones() + 1;
+            }
+            table.states = states as usize;
+        }
+        let rows = 3 * cards * table.states;
+        (table.best, table.capacity) = (vec![0; rows], vec![0; rows]);
+        (table.worth, table.standing) = (vec![0; table.states], vec![0; table.states]);
         for set in 0..1_usize << cards {
             let canonical = sets.canonical[set] as usize;
-            table.worth.push(sets.worth[set]);
-            table.ring.push(sets.ring[set]);
-            table.standing.push(sets.standing[canonical]);
-            for near in 0..3 {
-                for size in 0..cards {
-                    let place = (near * cards + size) * table.states + set;
-                    let best = sets.best[near][canonical * cards + size];
-                    table.best[place] = table.actual(best, set as u16);
-                    table.capacity[place] = sets.capacity[near][canonical * cards + size];
-                }
+            if !table.strides.is_empty() && canonical != set {
+                continue;
+            }
+            let state = table.state(set as u16);
+            table.worth[state] = sets.worth[set];
+            table.standing[state] = sets.standing[canonical];
+            for row in 0..3 * cards {
+                let (near, size) = (row / cards, row % cards);
+                let from = canonical * cards + size;
+                let to = row * table.states + state;
+                table.best[to] = table.members(sets.best[near][from], set as u16);
+                table.capacity[to] = sets.capacity[near][from];
             }
         }
         table
     }
 
-    /// The free cards that stand for a canonical choice.
-    fn actual(&self, choice: u16, free: u16) -> u16 {
+    /// As many free members of each class as a choice has, the lowest.
+    fn members(&self, choice: u16, free: u16) -> u16 {
         self.classes.iter().fold(0, |cards, class| {
             cards | lowest_of(free & class, (choice & class).count_ones())
         })
+    }
+
+    fn state(&self, set: u16) -> usize {
+        if self.strides.is_empty() {
+            return set as usize;
+        }
+        let classes = self.classes.iter().zip(&self.strides);
+        classes
+            .map(|(class, stride)| ((set & class).count_ones() * stride) as usize)
+            .sum()
     }
 
     fn place(&self, free: u16, count: u32, near: Nearness) -> Option<usize> {
         let cards = self.matrix.cards();
         let size = count.checked_sub(1).filter(|size| *size < cards)?;
         let row = near as usize * cards as usize + size as usize;
-        Some(row * self.states + free as usize)
+        Some(row * self.states + self.state(free))
     }
 
+    /// Cards that the machine does not have are passed over.
     fn clip(&self, set: CardSet) -> u16 {
         set.0 as u16 & self.all
     }
 
     /// The `count` free cards to take; `None` when there are not as many, none are asked for, or
-    /// none are near enough.
+    /// none are near enough. Two or three loads for up to 8 cards.
+    ///
+    /// Not the set with the highest worth, since that may break all others: on DGX-1 it would take
+    /// {2,3} and leave the worse pairs. Of the sets that are near enough it is the one
+    ///
+    /// 1. that leaves room for most other sets like it, by [`capacity`](Self::capacity);
+    /// 2. with the highest total: 8 times its [`worth`](Self::worth), 8 times the most worth of
+    ///    disjoint sets of the same size that stay, and what stays for other sizes as in
+    ///    [`standing`](Self::standing);
+    /// 3. with the highest worth;
+    /// 4. with the lowest cards.
+    ///
+    /// Worked out for [canonical](Self::canonical) free sets and carried over to those that they
+    /// stand for. The answers for one size agree with NVIDIA/go-gpuallocator's in most cases; it
+    /// counts the links of all pairs, so that it is content with a card that hangs on by one link,
+    /// and does not see what it takes from other sizes.
     pub fn best(&self, free: CardSet, count: u32, near: Nearness) -> Option<Best> {
         let free = self.clip(free);
-        let cards = *self.best.get(self.place(free, count, near)?)?;
+        let mut cards = *self.best.get(self.place(free, count, near)?)?;
+        if !self.strides.is_empty() {
+            cards = self.members(cards, free);
+        }
         (cards != 0).then(|| Best {
             cards: CardSet(u64::from(cards)),
             worth: self.worth(CardSet(u64::from(cards))),
@@ -181,9 +233,9 @@ impl LinkTable {
     }
 
     /// What a set of cards is worth to one who gets it: sixteenths of a pair's score (an NVLink
-    /// 100, `PIX` 40, `SYS` 10) for each card; three parts the slowest hop of the best ring, one
-    /// part the mean of all pairs; and a little for near network cards. To be compared only
-    /// between sets of the same machine.
+    /// 100, `PIX` 40, `SYS` 10) for each card; three parts what crosses the narrowest cut of the set
+    /// into two parts, which bounds collective operations, one part the mean of its pairs; and a
+    /// little for near network cards. To be compared only between sets of the same machine.
     pub fn worth(&self, set: CardSet) -> i32 {
         self.worth
             .get(self.clip(set) as usize)
@@ -191,8 +243,8 @@ impl LinkTable {
             .unwrap_or_default()
     }
 
-    /// What free cards can still offer: the most worth of disjoint sets of 2, 4, 8 and 16 cards,
-    /// summed over these sizes.
+    /// What free cards can still offer: for each size from 2 the most worth of disjoint sets of
+    /// that size, four times for 2, 4, 8 and 16, summed.
     pub fn standing(&self, free: CardSet) -> i32 {
         self.standing
             .get(self.clip(free) as usize)
@@ -200,32 +252,39 @@ impl LinkTable {
             .unwrap_or_default()
     }
 
-    /// How the cards of a set hang together.
+    /// How the cards of a set hang together. For people: 2^cards steps.
     pub fn describe(&self, set: CardSet) -> Description {
         let set = self.clip(set);
         let cards = CardSet(u64::from(set));
-        let pairs = || {
-            cards.iter().flat_map(move |a| {
-                cards
-                    .iter()
-                    .take_while(move |b| *b < a)
-                    .map(move |b| (a, b))
-            })
-        };
-        let ring = self.ring.get(set as usize).copied().unwrap_or_default();
-        let scores = super::score::pairs(&self.matrix);
-        let hop = |(a, b): (u32, u32)| scores[a as usize][b as usize] == ring;
-        let link = |(a, b)| self.matrix.link(a, b);
-        let node = cards
-            .iter()
-            .next()
-            .and_then(|card| self.matrix.numa_node(card));
-        Description {
-            bottleneck: pairs().filter(|pair| hop(*pair)).filter_map(link).min(),
-            slowest_pair: pairs().filter_map(link).min(),
-            numa_node: node
-                .filter(|_| cards.iter().all(|card| self.matrix.numa_node(card) == node)),
+        let scores = Scores::new(&self.matrix);
+        let slowest_hop = ring::best(&scores, set).slowest;
+        let (mut bottleneck, mut slowest_pair) = (None, None);
+        let slower = |slowest: Option<Link>, link| Some(slowest.map_or(link, |l| l.min(link)));
+        for a in cards {
+            for b in cards.iter().take_while(|b| *b < a) {
+                let Some(link) = self.matrix.link(a, b) else {
+                    continue;
+                };
+                slowest_pair = slower(slowest_pair, link);
+                if Some(scores.pair(a as usize, b as usize)) == slowest_hop {
+                    bottleneck = slower(bottleneck, link);
+                }
+            }
         }
+        let nodes = || cards.iter().map(|card| self.matrix.numa_node(card));
+        let node = nodes().next().flatten();
+        Description {
+            bottleneck,
+            slowest_pair,
+            numa_node: node.filter(|_| nodes().all(|other| other == node)),
+        }
+    }
+
+    /// The cards of a set in the order of their best ring, from the lowest card on, the lowest
+    /// order of equals: neighbours in the order, and the last and the first, are never joined worse
+    /// than [`Description::bottleneck`]. 2^cards steps.
+    pub fn order(&self, set: CardSet) -> Vec<u32> {
+        ring::best(&Scores::new(&self.matrix), self.clip(set)).order
     }
 
     /// The matrix that the table was made from.
