@@ -22,7 +22,7 @@ pub use ask::{CardRequestError, check_request};
 pub(crate) use ask::{CardAsk, Part};
 pub(crate) use choose::{choices, choose, deal};
 pub use devices::{Devices, Slice};
-pub use hardware::NodeCardsError;
+pub use hardware::{NodeCardsError, model_of};
 pub(crate) use hardware::{Catalog, check_cards};
 pub(crate) use inventory::{CardUse, Inventory, KindIx, Pool};
 pub(crate) use lack::Measure;

@@ -35,7 +35,10 @@ pub use event::{Event, Rejection};
 pub use snapshot::Snapshot;
 pub use store::Purpose;
 use store::{Gang, GangIx, Pod, PodIx, Slab};
-pub use view::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView, Plan};
+pub use view::{
+    CardsView, Explanation, GangView, LooseView, MemberState, MemberView, NodeView, Part, PartView,
+    Plan,
+};
 
 pub use crate::{cluster::NodeIx, place::worth::PriceList};
 

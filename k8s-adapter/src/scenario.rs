@@ -11,8 +11,10 @@ use gangline::{Config, Rejection, engine::Snapshot, gang::ScoringRule};
 use serde::Deserialize;
 
 mod build;
+pub mod devices;
 pub mod event;
 pub mod expect;
+mod known;
 mod outside;
 mod run;
 pub mod shape;

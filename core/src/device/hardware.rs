@@ -204,7 +204,8 @@ fn names(geometry: &Geometry) -> String {
     names
 }
 
-fn model_of(cards: &NodeCards) -> Option<&'static CardModel> {
+/// The model of a node's cards, by product and memory; `None` when nobody knows it.
+pub fn model_of(cards: &NodeCards) -> Option<&'static CardModel> {
     if cards.memory_mib > 0 {
         model::find_with_memory(&cards.model, cards.memory_mib)
     } else {
@@ -341,6 +342,20 @@ impl Hardware {
     pub(crate) fn memory_needed(&self, ask: &CardAsk, declared: u32, inside: Inside) -> overhead::Need {
         let capability = self.model.and_then(|model| model.compute_capability);
         OverheadTable::DEFAULT.need_mib(declared, ask.source.overhead, inside, capability)
+    }
+
+    /// What the first part of an ask needs that says an amount of memory.
+    pub(crate) fn memory_of_part(&self, ask: &CardAsk) -> Option<overhead::Need> {
+        ask.parts().find_map(|(_, part)| match part {
+            Part::Share {
+                memory: ShareMemory::Mib(mib @ 1..),
+                ..
+            } => Some(self.memory_needed(ask, mib, Inside::Card)),
+            Part::Slice(&SliceChoice::AtLeast { memory_mib, .. }) => {
+                Some(self.memory_needed(ask, memory_mib, Inside::MigInstance))
+            }
+            _ => None,
+        })
     }
 
     /// Memory of a card that shares like this one may take in all.
