@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+mod cards;
 pub mod cli;
 pub mod expand;
 pub mod intake;
