@@ -12,6 +12,7 @@
 //! | [`device`] | card models, MIG, links; the cards of a node: what fits, what is left |
 //! | [`gang`] | the group tree and the life-cycle machine |
 //! | [`cluster`] | node states, classes of equal state, domains, the ledger with undo |
+//! | [`price`] | what a node state is worth for the work to come |
 //! | `queue` | who is next, and what is held back for whom |
 //! | `place` | the search: feasibility, scoring |
 //! | [`explain`] | reasons and counterfactuals |
@@ -44,6 +45,8 @@ mod hash;
 mod heap;
 #[cfg(feature = "alloc")]
 pub(crate) mod place;
+#[cfg(feature = "alloc")]
+pub mod price;
 #[cfg(feature = "alloc")]
 pub(crate) mod queue;
 #[cfg(feature = "alloc")]

@@ -277,7 +277,7 @@ impl Inventory {
             return 0;
         };
         let bottleneck = links.describe(devices.cards).bottleneck;
-        let direct = bottleneck.is_some_and(super::links::Link::is_direct);
+        let direct = bottleneck.is_some_and(super::links::Link::is_fabric);
         let pairs = i64::from(ask.whole() * (ask.whole() - 1) / 2);
         i64::from(links.worth(devices.cards)) / pairs.max(1) / 1024 + (i64::from(direct) << 31)
     }

@@ -1,0 +1,307 @@
+//! What prices know of nodes: kinds, card states, node states. Plain data, no decisions.
+
+use alloc::vec::Vec;
+
+use smallvec::SmallVec;
+
+use super::mix::{Demand, WorkType};
+
+/// Index of a [`NodeKind`] in its [`Catalogue`].
+pub type NodeKindIx = u16;
+
+/// Thousandths of one card.
+pub const CARD_MILLI: u16 = 1000;
+
+/// Nodes that are alike when empty.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct NodeKind {
+    /// The card model, as the caller numbers them.
+    pub model: u16,
+    /// Cards of a node.
+    pub cards: u16,
+    /// Allocatable processor time of a node.
+    pub milli_cpu: i64,
+    /// How its cards can be cut, as an index into [`Catalogue::geometries`].
+    pub geometry: Option<u16>,
+}
+
+/// Where slices may sit on a card: every legal (profile, place) pair.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Geometry {
+    /// Units of a card, 1 to [`MOST_UNITS`].
+    pub units: u8,
+    /// (profile, units it would take), one entry for each legal start.
+    pub placements: Vec<(u16, u16)>,
+}
+
+/// Most units that a card may be cut into.
+pub const MOST_UNITS: u8 = 12;
+
+impl Geometry {
+    /// The units as a mask.
+    pub fn full(&self) -> u16 {
+        (1 << self.units.min(MOST_UNITS)) - 1
+    }
+
+    /// Legal placements that lie on the card, `(profile, mask)`.
+    pub(super) fn legal(&self) -> impl Iterator<Item = (u16, u16)> + '_ {
+        let full = self.full();
+        let on_card = move |&(_, mask): &(u16, u16)| mask != 0 && mask & !full == 0;
+        self.placements.iter().copied().filter(on_card)
+    }
+}
+
+/// All kinds of nodes that a set of prices speaks about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Catalogue {
+    /// The kinds; a [`NodeKindIx`] points here.
+    pub kinds: Vec<NodeKind>,
+    /// The ways to cut cards; [`NodeKind::geometry`] points here.
+    pub geometries: Vec<Geometry>,
+}
+
+impl Catalogue {
+    /// The geometry of a kind, when it has one.
+    pub fn geometry(&self, kind: NodeKindIx) -> Option<&Geometry> {
+        let kind = self.kinds.get(usize::from(kind))?;
+        self.geometries.get(usize::from(kind.geometry?))
+    }
+}
+
+/// A set of [`NodeKindIx`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
+pub struct KindSet {
+    words: SmallVec<[u64; 1]>,
+}
+
+impl KindSet {
+    /// Puts a kind in.
+    pub fn insert(&mut self, kind: NodeKindIx) {
+        let word = usize::from(kind) / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        if let Some(bits) = self.words.get_mut(word) {
+            *bits |= 1 << (kind % 64);
+        }
+    }
+
+    /// Whether a kind is in the set.
+    pub fn contains(&self, kind: NodeKindIx) -> bool {
+        let word = self.words.get(usize::from(kind) / 64);
+        word.is_some_and(|bits| bits >> (kind % 64) & 1 == 1)
+    }
+}
+
+impl FromIterator<NodeKindIx> for KindSet {
+    fn from_iter<I: IntoIterator<Item = NodeKindIx>>(kinds: I) -> Self {
+        let mut set = Self::default();
+        for kind in kinds {
+            set.insert(kind);
+        }
+        set
+    }
+}
+
+/// What is left of one card: thousandths of it, or, when it is cut, which units are taken.
+///
+/// A wholly free card of a kind with a geometry may still be cut; a card that is cut and empty is
+/// `sliced(0)` and holds slices only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
+pub struct CardState(u16);
+
+impl CardState {
+    /// A card that nothing uses.
+    pub const FREE: Self = Self(CARD_MILLI);
+    const SLICED: u16 = 1 << 15;
+
+    /// A card that can be shared, with this much left; at most [`CARD_MILLI`].
+    pub const fn left(milli: u16) -> Self {
+        if milli > CARD_MILLI {
+            return Self::FREE;
+        }
+        Self(milli)
+    }
+
+    /// A card that is cut, with these units taken.
+    pub const fn sliced(taken: u16) -> Self {
+        Self(taken & !Self::SLICED | Self::SLICED)
+    }
+
+    /// Thousandths left, when the card is not cut.
+    pub const fn milli(self) -> Option<u16> {
+        if self.0 & Self::SLICED == 0 {
+            Some(self.0)
+        } else {
+            None
+        }
+    }
+
+    /// Units taken, when the card is cut.
+    pub const fn taken(self) -> Option<u16> {
+        if self.0 & Self::SLICED == 0 {
+            None
+        } else {
+            Some(self.0 & !Self::SLICED)
+        }
+    }
+}
+
+/// What is left on a node. Two nodes with equal states are worth the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct NodeState {
+    /// Its kind.
+    pub kind: NodeKindIx,
+    /// Processor time left; below zero counts as none.
+    pub milli_cpu: i64,
+    /// Its cards, ascending; see [`NodeState::new`].
+    cards: SmallVec<[CardState; 8]>,
+}
+
+impl NodeState {
+    /// A state; puts the cards in their order.
+    pub fn new(
+        kind: NodeKindIx,
+        milli_cpu: i64,
+        cards: impl IntoIterator<Item = CardState>,
+    ) -> Self {
+        let mut cards: SmallVec<[CardState; 8]> = cards.into_iter().collect();
+        cards.sort_unstable();
+        Self {
+            kind,
+            milli_cpu,
+            cards,
+        }
+    }
+
+    /// The cards, ascending.
+    pub fn cards(&self) -> &[CardState] {
+        &self.cards
+    }
+
+    /// Thousandths of cards that nothing uses.
+    pub fn idle_milli(&self, catalogue: &Catalogue) -> i64 {
+        let geometry = catalogue.geometry(self.kind);
+        let idle = |card: &CardState| match (card.milli(), card.taken(), geometry) {
+            (Some(milli), ..) => i64::from(milli),
+            (None, Some(taken), Some(geometry)) => {
+                let full = geometry.full();
+                let units = i64::from(full.count_ones()).max(1);
+                i64::from(CARD_MILLI) * i64::from((full & !taken).count_ones()) / units
+            }
+            _ => 0,
+        };
+        self.cards.iter().map(idle).sum()
+    }
+
+    /// Wholly free cards.
+    pub fn free_cards(&self) -> usize {
+        self.cards.iter().filter(|&&card| card == CardState::FREE).count()
+    }
+
+    /// Whether work of the type can be put here.
+    pub fn fits(&self, work: &WorkType, catalogue: &Catalogue) -> bool {
+        if self.milli_cpu < work.milli_cpu || !work.may_use(self.kind) {
+            return false;
+        }
+        match work.demand {
+            Demand::None => true,
+            Demand::Whole { count } => self.free_cards() >= usize::from(count),
+            Demand::Share { milli } => self
+                .cards
+                .iter()
+                .any(|card| card.milli().is_some_and(|left| left >= milli)),
+            Demand::Slice { .. } => {
+                let mut fits = false;
+                self.for_each_after(work, catalogue, |_| fits = true);
+                fits
+            }
+        }
+    }
+
+    /// Calls `visit` with each distinct state that this one can become when work of the type is
+    /// put here; never, when it does not fit. Several whole cards are taken from the free ones,
+    /// which are alike. At most one call a card and place.
+    pub fn for_each_after(
+        &self,
+        work: &WorkType,
+        catalogue: &Catalogue,
+        mut visit: impl FnMut(NodeState),
+    ) {
+        if self.milli_cpu < work.milli_cpu || !work.may_use(self.kind) {
+            return;
+        }
+        let milli_cpu = self.milli_cpu.saturating_sub(work.milli_cpu);
+        let mut with = |index: usize, card: CardState| {
+            let mut cards = self.cards.clone();
+            if let Some(place) = cards.get_mut(index) {
+                *place = card;
+            }
+            visit(Self::new(self.kind, milli_cpu, cards));
+        };
+        match work.demand {
+            Demand::None => visit(Self {
+                milli_cpu,
+                ..self.clone()
+            }),
+            Demand::Whole { count } => {
+                let count = usize::from(count);
+                if self.free_cards() >= count {
+                    let mut to_take = count;
+                    let take = |&card: &CardState| {
+                        if card == CardState::FREE && to_take > 0 {
+                            to_take -= 1;
+                            CardState::left(0)
+                        } else {
+                            card
+                        }
+                    };
+                    visit(Self::new(self.kind, milli_cpu, self.cards.iter().map(take)));
+                }
+            }
+            Demand::Share { milli } => {
+                let mut last = None;
+                for (index, &card) in self.cards.iter().enumerate() {
+                    let Some(left) = card.milli().and_then(|left| left.checked_sub(milli)) else {
+                        continue;
+                    };
+                    if last != Some(card) {
+                        last = Some(card);
+                        with(index, CardState::left(left));
+                    }
+                }
+            }
+            Demand::Slice { profile } => {
+                let Some(geometry) = catalogue.geometry(self.kind) else {
+                    return;
+                };
+                let mut last = None;
+                for (index, &card) in self.cards.iter().enumerate() {
+                    let taken = match card.taken() {
+                        Some(taken) => taken,
+                        None if card == CardState::FREE => 0,
+                        None => continue,
+                    };
+                    if last == Some(card) {
+                        continue;
+                    }
+                    last = Some(card);
+                    for (_, mask) in geometry
+                        .legal()
+                        .filter(|&(of, mask)| of == profile && mask & taken == 0)
+                    {
+                        with(index, CardState::sliced(taken | mask));
+                    }
+                }
+            }
+        }
+    }
+}
