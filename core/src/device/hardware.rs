@@ -132,8 +132,8 @@ pub enum NodeCardsError {
     },
 }
 
-/// Checks the cards of a node by themselves.
-pub(crate) fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
+/// Checks the cards of a node by themselves, as the engine does before it takes them.
+pub fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
     use NodeCardsError as Error;
     let count = cards.count;
     if !matches!(cards.modes.len(), 0 | 1) && cards.modes.len() != count as usize {
