@@ -18,8 +18,8 @@ pub mod names;
 pub mod overhead;
 mod parts;
 
-pub use ask::{CardRequestError, check_request};
 pub(crate) use ask::{CardAsk, Part};
+pub use ask::{CardRequestError, check_request};
 pub(crate) use choose::{choices, choose, deal};
 pub use devices::{Devices, Slice};
 pub(crate) use hardware::Catalog;

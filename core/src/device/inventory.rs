@@ -285,7 +285,9 @@ impl Inventory {
     /// joined directly come before any packing where a node has such cards: they are ten times as
     /// fast together. Other differences only break ties.
     pub(crate) fn joined(&self, ask: &CardAsk, devices: &Devices) -> i64 {
-        let links = self.pool(ask.kind).and_then(|pool| pool.hardware.links.as_ref());
+        let links = self
+            .pool(ask.kind)
+            .and_then(|pool| pool.hardware.links.as_ref());
         let Some(links) = links.filter(|_| ask.whole() > 1) else {
             return 0;
         };
@@ -396,7 +398,11 @@ impl Inventory {
             return false;
         };
         let parts = devices.slices().next().is_some();
-        let taken = if parts { pool.used } else { pool.used.union(pool.parted) };
+        let taken = if parts {
+            pool.used
+        } else {
+            pool.used.union(pool.parted)
+        };
         let mut states: SmallVec<[CardState; 16]> = self.states(pool).into();
         let mut overlaps = |slice: Slice| {
             let state = states.get_mut(usize::from(slice.card));

@@ -6,10 +6,10 @@
 use alloc::{collections::BTreeMap, string::String};
 
 use crate::{
-    device::{CardRequestError, NodeCardsError},
     cluster::NodeSpec,
-    place::worth::PriceList,
+    device::{CardRequestError, NodeCardsError},
     gang::{GangKey, GangSpec, PodSpec},
+    place::worth::PriceList,
     units::Uid,
 };
 

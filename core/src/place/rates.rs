@@ -110,11 +110,7 @@ impl Table {
 
     /// The cheapest node for one member, first in node order among equals, by classes alone. Node
     /// order must be settled.
-    pub(super) fn cheapest(
-        &mut self,
-        cluster: &mut Cluster,
-        worth: &mut Worth,
-    ) -> Option<NodeIx> {
+    pub(super) fn cheapest(&mut self, cluster: &mut Cluster, worth: &mut Worth) -> Option<NodeIx> {
         self.catch_up(cluster, worth);
         while let Some(top) = self.ranking.first_mut() {
             if !top.is_live(cluster) {

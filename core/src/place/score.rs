@@ -54,7 +54,10 @@ struct Spread;
 
 impl Score for Spread {
     fn worth(&self, free: FreeShares) -> i64 {
-        -8 * free.cards * free.cards - free.parts * free.parts - free.cpu * free.cpu - free.memory * free.memory
+        -8 * free.cards * free.cards
+            - free.parts * free.parts
+            - free.cpu * free.cpu
+            - free.memory * free.memory
     }
 }
 

@@ -162,7 +162,8 @@ impl<'a> Reader<'a, '_> {
         let number = text.parse().ok();
         if number.is_none() {
             let message = format_args!("{text:?}; accepted: a whole number");
-            self.problems.note("InvalidLabel", &LABELS.key(key), message);
+            self.problems
+                .note("InvalidLabel", &LABELS.key(key), message);
         }
         number
     }
@@ -171,7 +172,9 @@ impl<'a> Reader<'a, '_> {
     fn capacity(&self) -> u32 {
         let capacity = self.node.status.capacity.get(NVIDIA);
         let cards = capacity.and_then(|capacity| capacity.units().ok());
-        cards.and_then(|cards| u32::try_from(cards).ok()).unwrap_or(0)
+        cards
+            .and_then(|cards| u32::try_from(cards).ok())
+            .unwrap_or(0)
     }
 
     fn refuse(&mut self, annotation: &str, message: impl std::fmt::Display) {
@@ -273,9 +276,8 @@ impl<'a> Reader<'a, '_> {
         if let Some(memory) = said.memory_mib {
             cards.memory_mib = memory;
         }
-        let is_mig = |mode: &CardMode| {
-            matches!(mode, CardMode::MigStatic(_) | CardMode::MigDynamic)
-        };
+        let is_mig =
+            |mode: &CardMode| matches!(mode, CardMode::MigStatic(_) | CardMode::MigDynamic);
         if said.modes.iter().any(is_mig) {
             self.add_declared_mig(cards, said, offered);
             return;
@@ -284,9 +286,8 @@ impl<'a> Reader<'a, '_> {
         let sick = said.unhealthy.unwrap_or_default();
         let there = CardSet::first(physical).unwrap_or_default();
         if !there.contains_all(sick) {
-            let message = format_args!(
-                "unhealthy: there are {physical} cards; accepted: numbers below that"
-            );
+            let message =
+                format_args!("unhealthy: there are {physical} cards; accepted: numbers below that");
             self.refuse(CARDS, message);
         } else if !sick.is_empty() && cards.count > 0 {
             let left = physical - sick.len();
@@ -338,7 +339,9 @@ impl<'a> Reader<'a, '_> {
         if offered.lists_slices && !may_grow && instances != offered.slices {
             let shown = |slices: &BTreeMap<String, u32>| {
                 let slices = slices.iter();
-                let shown: Vec<_> = slices.map(|(name, count)| format!("{count} x {name}")).collect();
+                let shown: Vec<_> = slices
+                    .map(|(name, count)| format!("{count} x {name}"))
+                    .collect();
                 if shown.is_empty() {
                     "none".into()
                 } else {
@@ -379,7 +382,9 @@ impl<'a> Reader<'a, '_> {
             return;
         }
         let Some(text) = self.node.metadata.annotations.get(LINKS) else {
-            let all = self.number(label::COUNT).is_none_or(|all| all == cards.count);
+            let all = self
+                .number(label::COUNT)
+                .is_none_or(|all| all == cards.count);
             if all && cards.slices.is_empty() {
                 cards.links = links::for_product(&cards.model, cards.count);
             }
