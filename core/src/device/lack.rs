@@ -98,7 +98,7 @@ impl Inventory {
                     Mode::Shared => all.saturating_sub(state(card).memory_mib),
                     _ => 0,
                 });
-                let one = each * u64::from(memory_mib) << 20;
+                let one = (each * u64::from(memory_mib)) << 20;
                 Measure::new("card memory", one, fits * one, free << 20)
             }
             (Some((_, Part::Share { .. })), Some(Need::Share { compute_milli, .. })) => {
@@ -151,11 +151,11 @@ fn slice_word(choice: &SliceChoice) -> String {
             memory_mib,
             compute_slices,
         } => {
-            let mut word = alloc::format!("MIG slices of {memory_mib} MiB");
-            if *compute_slices > 0 {
-                word += &alloc::format!(" and {compute_slices} compute slices");
+            let memory = alloc::format!("MIG slices of {memory_mib} MiB");
+            match compute_slices {
+                0 => memory,
+                slices => alloc::format!("{memory} and {slices} compute slices"),
             }
-            word
         }
     }
 }

@@ -19,6 +19,13 @@ pub struct Effort {
     pub rounds: u32,
 }
 
+impl Effort {
+    /// For a first solution.
+    pub const FIRST: Self = Self { rounds: 400 };
+    /// To follow a change.
+    pub const FOLLOW: Self = Self { rounds: 60 };
+}
+
 /// A premium for several cards: size x (1 + this x ln n).
 const SEVERAL_PREMIUM: f64 = 0.1;
 const LEAST_STEP: f64 = 0.02;
