@@ -47,7 +47,7 @@ enum CliError {
     #[error("there is no gang or pod {name}{hint}")]
     NotFound { name: String, hint: String },
     #[error(transparent)]
-    Cards(#[from] crate::cards::CardsError),
+    Cards(#[from] crate::card_models::CardsError),
     #[error("the result cannot be written as {format}: {message}")]
     Format {
         format: &'static str,

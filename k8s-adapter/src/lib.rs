@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
-pub mod cards;
+pub mod card_models;
 pub mod cli;
 pub mod expand;
 pub mod intake;

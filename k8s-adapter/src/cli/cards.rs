@@ -1,7 +1,7 @@
 //! `gangline cards`: which cards are known, what their MIG instances are, and what still fits.
 
 use super::{CliError, Ending, Format, print_result};
-use crate::cards::{CardReport, ModelList, text};
+use crate::card_models::{CardReport, ModelList, text};
 
 /// List the card models that are known, or show one and what fits on it
 #[derive(Debug, clap::Args)]
