@@ -121,6 +121,31 @@ impl Prices {
         .into()
     }
 
+    /// The mix that the prices are for.
+    pub fn mix(&self) -> &Mix {
+        &self.published.mix
+    }
+
+    /// The kinds of nodes that the prices know.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.published.catalogue
+    }
+
+    /// [`cost`](Self::cost) for a caller that keeps the worth of both states.
+    pub fn cost_of(
+        &self,
+        worth_before: Nano,
+        worth_after: Nano,
+        _before: &NodeState,
+        after: &NodeState,
+    ) -> Nano {
+        let idle = after.idle_milli(&self.published.catalogue);
+        worth_before
+            .saturating_sub(worth_after)
+            .saturating_add(idle.saturating_mul(IDLE_MILLI))
+            .saturating_add(after.milli_cpu.saturating_mul(IDLE_MILLI_CPU))
+    }
+
     /// Counts up with every solution.
     pub fn version(&self) -> u64 {
         self.published.version

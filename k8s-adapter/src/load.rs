@@ -23,6 +23,8 @@ mod split;
 mod tests;
 mod yaml;
 
+pub(crate) use yaml::parse_text;
+
 pub use complaint::{Complaint, Severity, Source};
 pub use files::LoadError;
 

@@ -132,8 +132,8 @@ pub enum NodeCardsError {
     },
 }
 
-/// Checks the cards of a node by themselves.
-pub(crate) fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
+/// Checks the cards of a node by themselves, as the engine does before it takes them.
+pub fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
     use NodeCardsError as Error;
     let count = cards.count;
     if !matches!(cards.modes.len(), 0 | 1) && cards.modes.len() != count as usize {
@@ -204,7 +204,8 @@ fn names(geometry: &Geometry) -> String {
     names
 }
 
-fn model_of(cards: &NodeCards) -> Option<&'static CardModel> {
+/// The model of a node's cards, by product and memory; `None` when nobody knows it.
+pub fn model_of(cards: &NodeCards) -> Option<&'static CardModel> {
     if cards.memory_mib > 0 {
         model::find_with_memory(&cards.model, cards.memory_mib)
     } else {
@@ -276,6 +277,18 @@ impl Hardware {
         self.model.and_then(|model| model.mig)
     }
 
+    /// Whether some card may be cut into MIG instances.
+    pub(crate) fn has_slices(&self) -> bool {
+        let mut modes = self.modes.iter();
+        modes.any(|mode| matches!(mode, Mode::MigDynamic | Mode::MigStatic(_)))
+    }
+
+    /// All units of a card that can be cut, as a mask.
+    pub(crate) fn all_units(&self) -> u16 {
+        let units = self.geometry().map_or(0, |geometry| geometry.units);
+        1_u16.checked_shl(units.into()).map_or(u16::MAX, |bit| bit - 1)
+    }
+
     pub(crate) fn mode(&self, card: u32) -> &Mode {
         self.modes.get(card as usize).unwrap_or(&Mode::Whole)
     }
@@ -329,6 +342,20 @@ impl Hardware {
     pub(crate) fn memory_needed(&self, ask: &CardAsk, declared: u32, inside: Inside) -> overhead::Need {
         let capability = self.model.and_then(|model| model.compute_capability);
         OverheadTable::DEFAULT.need_mib(declared, ask.source.overhead, inside, capability)
+    }
+
+    /// What the first part of an ask needs that says an amount of memory.
+    pub(crate) fn memory_of_part(&self, ask: &CardAsk) -> Option<overhead::Need> {
+        ask.parts().find_map(|(_, part)| match part {
+            Part::Share {
+                memory: ShareMemory::Mib(mib @ 1..),
+                ..
+            } => Some(self.memory_needed(ask, mib, Inside::Card)),
+            Part::Slice(&SliceChoice::AtLeast { memory_mib, .. }) => {
+                Some(self.memory_needed(ask, memory_mib, Inside::MigInstance))
+            }
+            _ => None,
+        })
     }
 
     /// Memory of a card that shares like this one may take in all.

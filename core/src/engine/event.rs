@@ -8,6 +8,7 @@ use alloc::{collections::BTreeMap, string::String};
 use crate::{
     device::{CardRequestError, NodeCardsError},
     cluster::NodeSpec,
+    place::worth::PriceList,
     gang::{GangKey, GangSpec, PodSpec},
     units::Uid,
 };
@@ -51,6 +52,8 @@ pub enum Event {
         /// Its identity.
         uid: Uid,
     },
+    /// Prices for the rules that need some.
+    Prices(PriceList),
     /// A bind that we asked for did not happen.
     BindFailed {
         /// The pod.

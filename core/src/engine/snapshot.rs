@@ -4,7 +4,7 @@
 //! feeds the objects through `apply` and then sets the rest: lives with their remaining times,
 //! holds, pauses, the reservation.
 
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
 use super::{
     Config, Event, Rejection, Reservation, Scheduler, Verdict,
@@ -13,6 +13,8 @@ use super::{
 use crate::{
     device::Devices,
     cluster::NodeSpec,
+    place::worth::PriceList,
+    request::Template,
     gang::{GangKey, GangSpec, PodSpec, life::Life},
     units::{Nanos, Uid},
 };
@@ -41,6 +43,10 @@ pub struct Snapshot {
     pub reservation: Option<ReservationState>,
     /// How many requeues there have been.
     pub requeues: u64,
+    /// The prices that decide.
+    pub prices: Option<PriceList>,
+    /// Work that was asked for so far, each with its weight, for the usual mix.
+    pub asked: Vec<(Arc<Template>, u64)>,
 }
 
 /// A group and where it is in its life. Kept apart from its members.
@@ -176,6 +182,8 @@ impl Scheduler {
             pods,
             reservation,
             requeues: self.requeues,
+            prices: self.prices().cloned(),
+            asked: self.asked(),
         }
     }
 
@@ -221,6 +229,13 @@ impl Scheduler {
                 holds.push((ix, node, devices));
             }
         }
+        // What the pods alone would say of the usual mix is overwritten by what was.
+        engine.arrivals.clear();
+        for (template, weight) in snapshot.asked {
+            let template = engine.compile(&template);
+            engine.set_arrivals(template, weight);
+        }
+        engine.search.set_prices(snapshot.prices.map(Arc::new));
         for (ix, node, devices) in holds {
             engine.restore_hold(ix, &node, devices);
         }

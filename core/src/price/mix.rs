@@ -90,7 +90,11 @@ impl Mix {
 
     /// Notes `count` arrivals of a type. O(log n) when the type is known.
     pub fn add(&mut self, work: &WorkType, count: u64) {
-        let weight = count.saturating_mul(ARRIVAL);
+        self.add_weight(work, count.saturating_mul(ARRIVAL));
+    }
+
+    /// Adds to the weight of a type; [`ARRIVAL`] is one arrival. O(log n) when the type is known.
+    pub fn add_weight(&mut self, work: &WorkType, weight: u64) {
         if weight == 0 {
             return;
         }
