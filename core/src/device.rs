@@ -20,7 +20,7 @@ mod parts;
 
 pub use ask::{CardRequestError, check_request};
 pub(crate) use ask::{CardAsk, Part};
-pub(crate) use choose::{choices, choose, deal};
+pub(crate) use choose::{Wanted, choices, choose, deal};
 pub use devices::{Devices, Slice};
 pub use hardware::{NodeCardsError, model_of};
 pub(crate) use hardware::{Catalog, check_cards};

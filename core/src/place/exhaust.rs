@@ -16,7 +16,7 @@ use crate::{
         Cluster, NodeIx,
         domain::{KeyIx, NO_DOMAIN, NODE_KEY},
     },
-    device::{self, Devices},
+    device::{self, Devices, Wanted},
     gang::Minimum,
     hash::WordHasher,
     place::tree::TreeKind,
@@ -75,7 +75,14 @@ pub(crate) struct Scratch {
     terms: Vec<(KeyIx, crate::cluster::relation::TermIx)>,
     has_ports: bool,
     names_nodes: bool,
+    /// Some member says which cards by their numbers, so that no two cards are alike.
+    names_cards: bool,
+    /// Some node had more ways to give a member its devices than were tried.
+    is_cut: bool,
 }
+
+/// On one node so many ways to give a member its devices are tried.
+const MOST_WAYS: usize = 1 << 12;
 
 const NOBODY: u32 = u32::MAX;
 
@@ -124,6 +131,9 @@ impl Search {
             }
         }
         self.retract(cluster, mark, 0);
+        if self.exhaust.is_cut {
+            return Outcome::Undecided;
+        }
         Outcome::Infeasible
     }
 
@@ -155,7 +165,11 @@ impl Search {
             templates().any(|template| test(cluster.template(template)))
         };
         scratch.has_ports = any(|compiled| !compiled.source.host_ports.is_empty());
+        scratch.is_cut = false;
+        scratch.names_cards = any(|compiled| compiled.names_cards().is_some());
+        // Nodes of one class need not have the same cards free.
         scratch.names_nodes = any(|compiled| compiled.names_nodes)
+            || scratch.names_cards
             || request
                 .tree
                 .nodes
@@ -254,7 +268,15 @@ impl Search {
             choices.clear();
             match &cluster.template(template).cards {
                 None => choices.push(Devices::NONE),
-                Some(ask) => device::choices(&cluster.node(node).cards, ask, &mut choices),
+                Some(ask) => {
+                    let wanted = Wanted {
+                        by_name: self.exhaust.names_cards,
+                        most: MOST_WAYS,
+                    };
+                    let cards = &cluster.node(node).cards;
+                    let all = device::choices(cards, ask, wanted, &mut choices);
+                    self.exhaust.is_cut |= !all;
+                }
             }
             self.steps += choices.len() as u64 / 16;
             let ways = choices.iter().map(|&devices| Choice::Node(node, devices));

@@ -125,6 +125,11 @@ impl MigState {
         self.mask == 0 && self.engines == 0
     }
 
+    /// Media engines in use, all together.
+    pub(crate) const fn engines_in_use(self) -> u32 {
+        (self.ofa() + self.media()) as u32
+    }
+
     /// Optical flow accelerators in use.
     pub(super) const fn ofa(self) -> u16 {
         self.engines & 0xF
