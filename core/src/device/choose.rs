@@ -57,6 +57,8 @@ pub(crate) fn choose(inventory: &Inventory, ask: &CardAsk) -> Option<Devices> {
 pub(crate) struct Wanted {
     /// Cards that look alike are different all the same, since somebody names cards.
     pub(crate) by_name: bool,
+    /// Also starts of MIG instances after which nothing fits that would not fit after another one.
+    pub(crate) all_starts: bool,
     /// At most so many.
     pub(crate) most: usize,
 }
@@ -98,6 +100,7 @@ pub(crate) fn choices(
         {
             picker.all = true;
             picker.by_name = wanted.by_name;
+            picker.all_starts = wanted.all_starts;
             picker.steps = wanted.most.saturating_mul(8);
             flow = picker.walk(0, &mut add);
         }
@@ -380,6 +383,8 @@ struct Picker<'a> {
     all: bool,
     /// No cards are alike.
     by_name: bool,
+    /// Starts that are no better than others count as well.
+    all_starts: bool,
     /// Cards that have members of a share group, and so are like no other.
     grouped: CardSet,
     /// Places that may still be tried.
@@ -409,6 +414,7 @@ impl<'a> Picker<'a> {
             last: SmallVec::new(),
             all: false,
             by_name: false,
+            all_starts: true,
             grouped: inventory.grouped(pool.kind),
             steps: MOST_STEPS,
         })
@@ -501,7 +507,11 @@ impl<'a> Picker<'a> {
                 continue;
             }
             tried.push(card);
+            let first = places.len();
             self.places_on(card, &need, &mut |place| places.push(place));
+            if !self.all_starts {
+                self.drop_worse(&mut places, first);
+            }
         }
         if let Some(last) = self.last.last().filter(|_| self.all && alike) {
             // Alike parts in one order only.
@@ -525,6 +535,37 @@ impl<'a> Picker<'a> {
             flow?;
         }
         ControlFlow::Continue(())
+    }
+
+    /// Of the places on one card, listed from `first` on, leaves those that no other covers: where an
+    /// instance starts matters only for what still fits beside it.
+    fn drop_worse(&self, places: &mut SmallVec<[Place; 128]>, first: usize) {
+        let Some(geometry) = self.hardware.geometry() else {
+            return;
+        };
+        places[first..].sort_unstable();
+        let mut kept: SmallVec<[(Place, MigState); 16]> = SmallVec::new();
+        for place in places.drain(first..) {
+            let Some(profile) = place.profile else {
+                kept.push((place, MigState::EMPTY));
+                continue;
+            };
+            let (card, state) = (place.card, self.states[place.card as usize].mig);
+            let after = geometry.put(state, profile, place.start).unwrap_or(state);
+            let covers = |(other, others): &(Place, MigState)| match self.hardware.mode(card) {
+                // Which instances exist is no matter of what would fit.
+                Mode::MigStatic(_) => other.profile == place.profile,
+                _ => geometry.covers(*others, after),
+            };
+            if !kept.iter().any(covers) {
+                kept.retain(|(_, others)| {
+                    matches!(self.hardware.mode(card), Mode::MigStatic(_))
+                        || !geometry.covers(after, *others)
+                });
+                kept.push((place, after));
+            }
+        }
+        places.extend(kept.into_iter().map(|(place, _)| place));
     }
 
     /// Whether a card is like one that was tried at this step and is as untouched as that.

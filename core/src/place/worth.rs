@@ -101,6 +101,7 @@ impl Worth {
         } else {
             let wanted = Wanted {
                 by_name: false,
+                all_starts: true,
                 most: MOST_WAYS,
             };
             device::choices(node.cards, ask, wanted, &mut ways);

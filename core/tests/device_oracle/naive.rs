@@ -15,7 +15,7 @@ use gangline::{
     },
     gang::{GangSpec, GroupKind, PodSpec},
     request::{Apart, CardRequest, CardWant, ShareMemory, SliceChoice, Template},
-    units::Uid,
+
 };
 
 use super::world::World;

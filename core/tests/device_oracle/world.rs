@@ -106,8 +106,8 @@ pub fn world(seed: u64) -> World {
         twin = Some(spec.clone());
         world.nodes.push(spec);
     }
-    if random.chance(60) {
-        for ordinal in 0..random.between(1, 4) {
+    if random.chance(50) {
+        for ordinal in 0..random.between(1, 3) {
             let template = Arc::new(template(random, flavor, model));
             let node = random.pick(&world.nodes);
             let devices = random.chance(50).then(|| said(random, node, &template));
@@ -121,7 +121,7 @@ pub fn world(seed: u64) -> World {
         }
     }
     let gangs = *random.pick(&[1, 1, 2, 3]);
-    let mut left = 6;
+    let mut left = *random.pick(&[2, 3, 4, 6]);
     for ordinal in 0..gangs {
         if left == 0 {
             break;
@@ -157,7 +157,7 @@ fn node(random: &mut Random, flavor: Flavor, model: &str) -> NodeSpec {
             slices.insert(profile.name.to_owned(), random.between(1, 2) as u32);
         }
     }
-    let cpu = if random.chance(30) { random.below(6) } else { 100 };
+    let cpu = if random.chance(20) { random.below(6) } else { 100 };
     NodeSpec {
         resources: BTreeMap::from([("cpu".to_owned(), cpu as i64)]),
         cards: vec![NodeCards {
@@ -177,8 +177,8 @@ fn node(random: &mut Random, flavor: Flavor, model: &str) -> NodeSpec {
 fn mode(random: &mut Random, flavor: Flavor, model: &str) -> CardMode {
     let mig = geometry(model).is_some();
     match (flavor, random.below(10)) {
-        (Flavor::Mig, 0..5) | (Flavor::Mixed, 0..3) if mig => CardMode::MigDynamic,
-        (Flavor::Mig, 5..9) | (Flavor::Mixed, 3..5) if mig => {
+        (Flavor::Mig, 0..6) | (Flavor::Mixed, 0..3) if mig => CardMode::MigDynamic,
+        (Flavor::Mig, 6..9) | (Flavor::Mixed, 3..5) if mig => {
             CardMode::MigStatic(instances(random, model))
         }
         (Flavor::Shares, 0..8) | (Flavor::Mixed, 5..7) => CardMode::Shared,
@@ -247,6 +247,8 @@ fn apart(random: &mut Random) -> Apart {
 
 fn choice(random: &mut Random, geometry: &Geometry) -> SliceChoice {
     let profile = random.pick(geometry.profiles);
+    // Profiles come cheapest first, and small ones leave more to choose.
+    let profile = if random.chance(50) { random.pick(&geometry.profiles[..3]) } else { profile };
     if random.chance(60) {
         return SliceChoice::Profile(profile.name.into());
     }
@@ -265,11 +267,11 @@ fn template(random: &mut Random, flavor: Flavor, model: &str) -> Template {
         Flavor::Whole => 0,
         Flavor::Mixed => random.below(4),
     };
-    let few = |random: &mut Random| *random.pick(&[1, 1, 1, 2, 3]);
+    let few = |random: &mut Random| *random.pick(&[1, 1, 1, 1, 2, 3]);
     let memory = model::find(model).map_or(10, |model| model.memory_mib);
     let want = match (what, geometry(model)) {
         (1, Some(geometry)) => {
-            let kinds = *random.pick(&[1, 1, 1, 2, 2, 3]);
+            let kinds = *random.pick(&[1, 1, 1, 1, 2, 3]);
             let slices: Vec<SliceRequest> = (0..kinds)
                 .map(|_| SliceRequest {
                     count: if kinds == 1 { few(random) } else { 1 },
@@ -285,17 +287,17 @@ fn template(random: &mut Random, flavor: Flavor, model: &str) -> Template {
             count: few(random),
             memory: match random.below(5) {
                 0 => ShareMemory::Mib(0),
-                1..3 => ShareMemory::Mib((random.between(1, 6) as u32 * memory) / 10),
+                1..3 => ShareMemory::Mib((random.between(1, 5) as u32 * memory) / 10),
                 _ => ShareMemory::Milli(*random.pick(&[1, 250, 334, 500, 1000])),
             },
-            compute_milli: *random.pick(&[0, 200, 350, 500, 1000]),
+            compute_milli: *random.pick(&[0, 0, 200, 350, 500]),
             cards: apart(random),
         },
         (3, _) => CardWant::Replicas {
             count: few(random),
             cards: apart(random),
         },
-        _ => CardWant::Whole(*random.pick(&[1, 1, 1, 2, 2, 3, 4])),
+        _ => CardWant::Whole(*random.pick(&[1, 1, 1, 1, 1, 2, 2, 3])),
     };
     let want = match want {
         CardWant::Shares {
@@ -317,19 +319,20 @@ fn template(random: &mut Random, flavor: Flavor, model: &str) -> Template {
         ..CardRequest::default()
     };
     let whole = request.whole_cards() > 0;
-    if whole && random.chance(if flavor == Flavor::Whole { 40 } else { 10 }) {
+    if whole && random.chance(if flavor == Flavor::Whole { 30 } else { 5 }) {
         request.near = *random.pick(&[Nearness::NvlinkIsland, Nearness::NumaNode]);
     }
-    if random.chance(12) {
-        request.models = vec![(*random.pick(&[model, "other-card", "A30", "A100-40GB"])).into()];
+    if random.chance(6) {
+        let names = [model, model, "other-card", "A30", "A100-40GB"];
+        request.models = vec![(*random.pick(&names)).into()];
     }
-    if random.chance(8) {
+    if random.chance(4) {
         request.min_card_memory_mib = *random.pick(&[1, 10, 30_000, 90_000]);
     }
-    if random.chance(12) {
+    if random.chance(8) {
         request.only = Some(CardSet(random.between(1, 15)));
     }
-    if random.chance(12) {
+    if random.chance(8) {
         request.exclusive = (*random.pick(&["x", "y"])).into();
     }
     let parts = match &request.want {

@@ -257,6 +257,12 @@ impl Geometry {
         self.grid.flexibility_of_all(state)
     }
 
+    /// Whether everything that can be added to `other` can be added to `state` too. O(1).
+    pub fn covers(&self, state: MigState, other: MigState) -> bool {
+        let (mine, others) = (self.grid.reach(state), self.grid.reach(other));
+        mine & others == others
+    }
+
     /// The start that leaves the most open: highest [`flexibility`](Self::flexibility), then
     /// highest [`flexibility_of_all`](Self::flexibility_of_all), then the lowest unit. `None` if no
     /// instance fits. O(1): one look-up.
