@@ -31,7 +31,7 @@ pub use ask::{CardRequestError, check_request};
 #[cfg(feature = "alloc")]
 pub(crate) use ask::{CardAsk, Part};
 #[cfg(feature = "alloc")]
-pub(crate) use choose::{choices, choose, deal};
+pub(crate) use choose::{Wanted, choices, choose, deal};
 #[cfg(feature = "alloc")]
 pub use devices::{Devices, Slice};
 #[cfg(feature = "alloc")]

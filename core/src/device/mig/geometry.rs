@@ -125,6 +125,11 @@ impl MigState {
         self.mask == 0 && self.engines == 0
     }
 
+    /// Media engines in use, all together.
+    pub(crate) const fn engines_in_use(self) -> u32 {
+        (self.ofa() + self.media()) as u32
+    }
+
     /// Optical flow accelerators in use.
     pub(super) const fn ofa(self) -> u16 {
         self.engines & 0xF
@@ -255,6 +260,12 @@ impl Geometry {
     #[inline]
     pub fn flexibility_of_all(&self, state: MigState) -> u16 {
         self.grid.flexibility_of_all(state)
+    }
+
+    /// Whether everything that can be added to `other` can be added to `state` too. O(1).
+    pub fn covers(&self, state: MigState, other: MigState) -> bool {
+        let (mine, others) = (self.grid.reach(state), self.grid.reach(other));
+        mine & others == others
     }
 
     /// The start that leaves the most open: highest [`flexibility`](Self::flexibility), then

@@ -40,6 +40,8 @@ pub struct Grid {
     flexibility: &'static [u16],
     /// By row: multisets of all profiles that can be added.
     flexibility_of_all: &'static [u16],
+    /// By row: which multisets these are, by numbers that mean the same in every row.
+    reach: &'static [u128],
 }
 
 const NO_START: u8 = u8::MAX;
@@ -85,6 +87,12 @@ impl Grid {
     pub(super) fn units(&self, ix: ProfileIx) -> u16 {
         let slot = self.slots.get(usize::from(ix.0));
         slot.map_or(0, |slot| ((1_u32 << slot.units) - 1) as u16)
+    }
+
+    /// Which multisets of profiles can still be added.
+    pub(super) fn reach(&self, state: MigState) -> u128 {
+        let found = self.reach.get(self.form.row(state));
+        found.copied().unwrap_or(0)
     }
 
     /// What an instance adds to [`MigState`]'s engines.
@@ -188,6 +196,7 @@ struct Tables<const CELLS: usize, const ROWS: usize> {
     most: [u8; CELLS],
     flexibility: [u16; ROWS],
     flexibility_of_all: [u16; ROWS],
+    reach: [u128; ROWS],
 }
 
 /// Multisets of slots, numbered as they are met. The empty one is number 0.
@@ -233,7 +242,7 @@ impl Multisets {
     }
 }
 
-/// Fills the tables. `reach[row]` is the set of multisets that can be added to a row: the empty
+/// Fills the tables. `reach` of a row is the set of multisets that can be added to a row: the empty
 /// one, and for each placement that fits, what can be added to the row behind it with this
 /// placement's profile added.
 const fn build<const CELLS: usize, const ROWS: usize>(
@@ -246,9 +255,9 @@ const fn build<const CELLS: usize, const ROWS: usize>(
         most: [0; CELLS],
         flexibility: [0; ROWS],
         flexibility_of_all: [0; ROWS],
+        reach: [0; ROWS],
     };
     let mut multisets = Multisets::new();
-    let mut reach = [0_u128; ROWS];
     let mut row = ROWS;
     while row > 0 {
         row -= 1;
@@ -279,7 +288,7 @@ const fn build<const CELLS: usize, const ROWS: usize>(
                         tables.most[cell] += 1;
                     }
                 }
-                let mut rest = reach[after];
+                let mut rest = tables.reach[after];
                 while rest != 0 {
                     let from = rest.trailing_zeros() as usize;
                     rest &= rest - 1;
@@ -288,7 +297,7 @@ const fn build<const CELLS: usize, const ROWS: usize>(
             }
             ix += 1;
         }
-        reach[row] = set;
+        tables.reach[row] = set;
         tables.flexibility[row] = (set & multisets.base).count_ones() as u16;
         tables.flexibility_of_all[row] = set.count_ones() as u16;
     }
@@ -366,6 +375,7 @@ pub(crate) static EIGHTHS: Grid = Grid {
     most: &EIGHTHS_TABLES.most,
     flexibility: &EIGHTHS_TABLES.flexibility,
     flexibility_of_all: &EIGHTHS_TABLES.flexibility_of_all,
+    reach: &EIGHTHS_TABLES.reach,
 };
 
 /// A30.
@@ -390,6 +400,7 @@ pub(crate) static FOURTHS: Grid = Grid {
     most: &FOURTHS_TABLES.most,
     flexibility: &FOURTHS_TABLES.flexibility,
     flexibility_of_all: &FOURTHS_TABLES.flexibility_of_all,
+    reach: &FOURTHS_TABLES.reach,
 };
 
 /// RTX PRO 6000 Blackwell.
@@ -434,4 +445,5 @@ pub(crate) static TWELFTHS: Grid = Grid {
     most: &TWELFTHS_TABLES.most,
     flexibility: &TWELFTHS_TABLES.flexibility,
     flexibility_of_all: &TWELFTHS_TABLES.flexibility_of_all,
+    reach: &TWELFTHS_TABLES.reach,
 };
