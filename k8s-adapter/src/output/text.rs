@@ -59,7 +59,7 @@ fn verdict_style(verdict: Verdict) -> Style {
 }
 
 /// A table without lines, as wide as the terminal allows.
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -78,7 +78,7 @@ fn table(header: &[&str]) -> Table {
 }
 
 /// The table's lines without the blanks that pad its last column.
-fn push_table(text: &mut String, indent: &str, table: &Table) {
+pub(crate) fn push_table(text: &mut String, indent: &str, table: &Table) {
     for line in table.lines() {
         let _ = writeln!(text, "{indent}{}", line.trim_end());
     }
