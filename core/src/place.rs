@@ -22,7 +22,7 @@ use crate::{
         shape::{StaticFit, static_fit},
         template::TemplateIx,
     },
-    device::{self, Devices},
+    device::Devices,
     explain::Cause,
     gang::ScoringRule,
 };
@@ -34,6 +34,7 @@ mod rates;
 pub(crate) mod relate;
 pub(crate) mod score;
 pub(crate) mod tree;
+pub(crate) mod worth;
 
 use rates::{Rate, Tables};
 use tree::Tree;
@@ -95,6 +96,7 @@ pub(crate) struct Search {
     /// By tree node: a domain that a preferred level narrows to for now.
     narrowed: Vec<Option<(KeyIx, u32)>>,
     rates: Tables,
+    pub(crate) worth: worth::Worth,
     greedy: greedy::Scratch,
     bound: bound::Scratch,
     exhaust: exhaust::Scratch,
@@ -144,8 +146,15 @@ impl Search {
     /// Brings a found plan into the order in which members take their places: by batch, then along
     /// the topology, then by card.
     pub(crate) fn sort_placed(&mut self, cluster: &Cluster) {
-        self.placed
-            .sort_unstable_by_key(|place| (place.batch, cluster.node(place.node).rank, place.devices));
+        self.placed.sort_unstable_by_key(|place| {
+            (place.batch, cluster.node(place.node).rank, place.devices)
+        });
+    }
+
+    /// Takes new prices: every answer that rests on the old ones is forgotten.
+    pub(crate) fn set_prices(&mut self, list: Option<alloc::sync::Arc<worth::PriceList>>) {
+        self.worth.set(list);
+        self.rates.forget();
     }
 
     /// Readies the scratch for counting with [`bound`] outside a search.
@@ -162,7 +171,9 @@ impl Search {
         template: TemplateIx,
         rule: ScoringRule,
     ) -> Option<NodeIx> {
-        self.rates.of(template, rule).cheapest(cluster)
+        self.rates
+            .of(template, rule)
+            .cheapest(cluster, &mut self.worth)
     }
 
     /// Counts as if a tree node's domain were this one.
@@ -235,12 +246,16 @@ impl Search {
         node: NodeIx,
     ) -> bool {
         let template = request.batches[batch as usize].template;
-        let devices = match &cluster.template(template).cards {
+        let compiled = cluster.template(template);
+        let devices = match &compiled.cards {
             None => Devices::NONE,
-            Some(ask) => match device::choose(&cluster.node(node).cards, ask) {
-                Some(devices) => devices,
-                None => return false,
-            },
+            Some(ask) => {
+                let rule = request.rule;
+                match worth::choose(&mut self.worth, rule, cluster, compiled, ask, node) {
+                    Some(devices) => devices,
+                    None => return false,
+                }
+            }
         };
         self.put_with(cluster, request, batch, node, devices);
         true
@@ -278,7 +293,8 @@ impl Search {
         let Some(class) = cluster.node(node).class else {
             return Rate::default();
         };
-        let mut rate = self.rates.of_batch(batch).rate(cluster, class);
+        let table = self.rates.of_batch(batch);
+        let mut rate = table.rate(cluster, &mut self.worth, class);
         if rate.capacity == 0 {
             return rate;
         }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod card_models;
 mod cards;
 pub mod cli;
 pub mod expand;

@@ -23,10 +23,9 @@ mod split;
 mod tests;
 mod yaml;
 
-pub(crate) use yaml::parse_text;
-
 pub use complaint::{Complaint, Severity, Source};
 pub use files::LoadError;
+pub(crate) use yaml::parse_text;
 
 /// Takes what is found, in the order of the input.
 pub trait Sink {

@@ -51,6 +51,12 @@ impl Compiled {
             || !self.counted_by.is_empty()
     }
 
+    /// How much of a resource a member takes.
+    pub(crate) fn asks_for(&self, resource: u16) -> i64 {
+        let amount = self.amounts.iter().find(|&&(asked, _)| asked == resource);
+        amount.map_or(0, |&(_, amount)| amount)
+    }
+
     /// The ask, if it says which cards by their numbers.
     pub(crate) fn names_cards(&self) -> Option<&CardAsk> {
         self.cards.as_ref().filter(|ask| ask.source.only.is_some())

@@ -179,7 +179,9 @@ fn whole_cards(pool: &Pool, ask: &CardAsk) -> CardSet {
 fn choose_whole(pool: &Pool, ask: &CardAsk) -> Option<CardSet> {
     let (free, count) = (whole_cards(pool, ask), ask.whole());
     let ranks = |most: u32| -> CardSet {
-        let fits = free.iter().filter(|&card| rank(pool.hardware.mode(card)) <= most);
+        let fits = free
+            .iter()
+            .filter(|&card| rank(pool.hardware.mode(card)) <= most);
         fits.fold(CardSet::EMPTY, |set, card| set.union(CardSet(1 << card)))
     };
     let mut sets: SmallVec<[CardSet; 3]> = SmallVec::new();
@@ -188,10 +190,13 @@ fn choose_whole(pool: &Pool, ask: &CardAsk) -> Option<CardSet> {
         sets.push(ranks(1));
     }
     sets.push(free);
-    sets.into_iter().find_map(|free| match &pool.hardware.links {
-        Some(links) => links.best(free, count, ask.source.near).map(|best| best.cards),
-        None => free.lowest(count),
-    })
+    sets.into_iter()
+        .find_map(|free| match &pool.hardware.links {
+            Some(links) => links
+                .best(free, count, ask.source.near)
+                .map(|best| best.cards),
+            None => free.lowest(count),
+        })
 }
 
 /// What else a free card could be used for.
@@ -214,7 +219,9 @@ fn whole_choices(pool: &Pool, ask: &CardAsk, add: &mut dyn FnMut(CardSet)) {
         links => subsets(free, count, CardSet::EMPTY, &mut |cards| {
             let near = ask.source.near;
             let fits = links.as_ref().is_none_or(|links| {
-                links.best(cards, count, near).is_some_and(|best| best.cards == cards)
+                links
+                    .best(cards, count, near)
+                    .is_some_and(|best| best.cards == cards)
             });
             if fits {
                 add(cards);
@@ -441,9 +448,7 @@ impl<'a> Picker<'a> {
 /// slices left first.
 fn loss(geometry: &Geometry, mode: &Mode, before: MigState, after: MigState) -> u32 {
     match mode {
-        Mode::MigStatic(_) => {
-            u32::from(geometry.units).saturating_sub(after.mask.count_ones())
-        }
+        Mode::MigStatic(_) => u32::from(geometry.units).saturating_sub(after.mask.count_ones()),
         _ => {
             let flexibility = |state| {
                 let base = u32::from(geometry.flexibility(state));

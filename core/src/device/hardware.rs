@@ -90,7 +90,9 @@ pub enum NodeCardsError {
         count: u32,
     },
     /// Nobody knows how this card can be cut.
-    #[error("cards.modes[{card}]: MIG of {product:?}; accepted: a product with MIG, see `gangline cards`")]
+    #[error(
+        "cards.modes[{card}]: MIG of {product:?}; accepted: a product with MIG, see `gangline cards`"
+    )]
     NoGeometry {
         /// The card.
         card: u32,
@@ -204,7 +206,8 @@ fn names(geometry: &Geometry) -> String {
     names
 }
 
-fn model_of(cards: &NodeCards) -> Option<&'static CardModel> {
+/// The model of a node's cards, by product and memory; `None` when nobody knows it.
+pub fn model_of(cards: &NodeCards) -> Option<&'static CardModel> {
     if cards.memory_mib > 0 {
         model::find_with_memory(&cards.model, cards.memory_mib)
     } else {
@@ -222,7 +225,11 @@ impl Hardware {
             let one = (cards.modes.len() == 1).then(|| cards.modes.first());
             one.unwrap_or_else(|| cards.modes.get(card as usize))
         };
-        let modes: Vec<Mode> = (0..if parted { cards.count.min(CardSet::CAPACITY) } else { 0 })
+        let modes: Vec<Mode> = (0..if parted {
+            cards.count.min(CardSet::CAPACITY)
+        } else {
+            0
+        })
             .map(|card| match (mode_of(card), geometry) {
                 (Some(CardMode::Shared), _) => Mode::Shared,
                 (Some(&CardMode::Replicas(replicas)), _) => Mode::Replicas(replicas),
@@ -276,6 +283,20 @@ impl Hardware {
         self.model.and_then(|model| model.mig)
     }
 
+    /// Whether some card may be cut into MIG instances.
+    pub(crate) fn has_slices(&self) -> bool {
+        let mut modes = self.modes.iter();
+        modes.any(|mode| matches!(mode, Mode::MigDynamic | Mode::MigStatic(_)))
+    }
+
+    /// All units of a card that can be cut, as a mask.
+    pub(crate) fn all_units(&self) -> u16 {
+        let units = self.geometry().map_or(0, |geometry| geometry.units);
+        1_u16
+            .checked_shl(units.into())
+            .map_or(u16::MAX, |bit| bit - 1)
+    }
+
     pub(crate) fn mode(&self, card: u32) -> &Mode {
         self.modes.get(card as usize).unwrap_or(&Mode::Whole)
     }
@@ -317,7 +338,9 @@ impl Hardware {
                 memory_mib,
                 compute_slices,
             }) => {
-                let memory = self.memory_needed(ask, memory_mib, Inside::MigInstance).total;
+                let memory = self
+                    .memory_needed(ask, memory_mib, Inside::MigInstance)
+                    .total;
                 let profiles: SmallVec<[ProfileIx; 16]> =
                     self.geometry()?.cheapest(memory, compute_slices).collect();
                 (!profiles.is_empty()).then_some(Need::Slice(profiles))
@@ -326,9 +349,28 @@ impl Hardware {
     }
 
     /// What processes need in all that say they need so much.
-    pub(crate) fn memory_needed(&self, ask: &CardAsk, declared: u32, inside: Inside) -> overhead::Need {
+    pub(crate) fn memory_needed(
+        &self,
+        ask: &CardAsk,
+        declared: u32,
+        inside: Inside,
+    ) -> overhead::Need {
         let capability = self.model.and_then(|model| model.compute_capability);
         OverheadTable::DEFAULT.need_mib(declared, ask.source.overhead, inside, capability)
+    }
+
+    /// What the first part of an ask needs that says an amount of memory.
+    pub(crate) fn memory_of_part(&self, ask: &CardAsk) -> Option<overhead::Need> {
+        ask.parts().find_map(|(_, part)| match part {
+            Part::Share {
+                memory: ShareMemory::Mib(mib @ 1..),
+                ..
+            } => Some(self.memory_needed(ask, mib, Inside::Card)),
+            Part::Slice(&SliceChoice::AtLeast { memory_mib, .. }) => {
+                Some(self.memory_needed(ask, memory_mib, Inside::MigInstance))
+            }
+            _ => None,
+        })
     }
 
     /// Memory of a card that shares like this one may take in all.
@@ -349,7 +391,10 @@ impl Hardware {
             Part::Slice(SliceChoice::Profile(wanted)) => {
                 wanted == name
                     || ix.is_some()
-                        && self.geometry().and_then(|geometry| geometry.profile(wanted)) == *ix
+                        && self
+                            .geometry()
+                            .and_then(|geometry| geometry.profile(wanted))
+                            == *ix
             }
             Part::Slice(SliceChoice::AtLeast { .. }) => match (self.need(ask, part), ix) {
                 (Some(Need::Slice(profiles)), Some(ix)) => profiles.contains(ix),

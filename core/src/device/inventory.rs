@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::{
     Devices, Slice,
     ask::CardAsk,
-    hardware::{Hardware, Need},
+    hardware::{Hardware, Mode, Need},
     links::Nearness,
     mig::MigState,
     parts,
@@ -87,6 +87,19 @@ pub(crate) struct CardState {
     pub(crate) parts: u32,
     /// Who has it for himself, as long as parts are taken.
     pub(crate) exclusive: Option<Symbol>,
+}
+
+/// What is left of a card, for prices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CardUse {
+    /// All of it.
+    Free,
+    /// So many thousandths of it.
+    Left(u16),
+    /// It is cut, and these units are taken.
+    Sliced(u16),
+    /// Nothing that can be given.
+    Gone,
 }
 
 /// Members of a share group on a card.
@@ -272,7 +285,9 @@ impl Inventory {
     /// joined directly come before any packing where a node has such cards: they are ten times as
     /// fast together. Other differences only break ties.
     pub(crate) fn joined(&self, ask: &CardAsk, devices: &Devices) -> i64 {
-        let links = self.pool(ask.kind).and_then(|pool| pool.hardware.links.as_ref());
+        let links = self
+            .pool(ask.kind)
+            .and_then(|pool| pool.hardware.links.as_ref());
         let Some(links) = links.filter(|_| ask.whole() > 1) else {
             return 0;
         };
@@ -280,6 +295,52 @@ impl Inventory {
         let direct = bottleneck.is_some_and(super::links::Link::is_fabric);
         let pairs = i64::from(ask.whole() * (ask.whole() - 1) / 2);
         i64::from(links.worth(devices.cards)) / pairs.max(1) / 1024 + (i64::from(direct) << 31)
+    }
+
+    /// What is left of one card of a pool.
+    pub(crate) fn card_use(&self, pool: &Pool, card: u32) -> CardUse {
+        if !pool.partable().contains(card) {
+            return CardUse::Gone;
+        }
+        let hardware = &pool.hardware;
+        let state = self.states(pool).get(card as usize).copied();
+        let state = state.unwrap_or_default();
+        match hardware.mode(card) {
+            Mode::MigStatic(starts) => {
+                let profiles = hardware.geometry().map(|geometry| (geometry, starts));
+                let there = profiles.map_or(0, |(geometry, starts)| {
+                    let places = geometry.placements().filter(|&(ix, start)| {
+                        let starts = starts.get(usize::from(ix.0)).copied().unwrap_or(0);
+                        starts >> start & 1 == 1
+                    });
+                    places.fold(0, |mask, (ix, start)| mask | geometry.units_of(ix, start))
+                });
+                CardUse::Sliced(state.mig.mask | !there & hardware.all_units())
+            }
+            Mode::MigDynamic if state.parts > 0 => CardUse::Sliced(state.mig.mask),
+            Mode::Shared | Mode::Replicas(_) if state.parts > 0 => {
+                CardUse::Left(parts::left_milli(hardware, card, &state) as u16)
+            }
+            _ => CardUse::Free,
+        }
+    }
+
+    /// In how many ways MIG instances can still be added, over all cards that take some.
+    pub(crate) fn flexibility(&self) -> u32 {
+        let pools = self.pools.iter();
+        let cards = pools.flat_map(|pool| {
+            let geometry = pool.hardware.geometry();
+            pool.partable().iter().filter_map(move |card| {
+                let state = self.states(pool).get(card as usize)?;
+                match pool.hardware.mode(card) {
+                    Mode::MigDynamic | Mode::MigStatic(_) => {
+                        Some(u32::from(geometry?.flexibility(state.mig)))
+                    }
+                    _ => None,
+                }
+            })
+        });
+        cards.sum()
     }
 
     /// How many cards of a kind can be taken as a whole.
@@ -337,7 +398,11 @@ impl Inventory {
             return false;
         };
         let parts = devices.slices().next().is_some();
-        let taken = if parts { pool.used } else { pool.used.union(pool.parted) };
+        let taken = if parts {
+            pool.used
+        } else {
+            pool.used.union(pool.parted)
+        };
         let mut states: SmallVec<[CardState; 16]> = self.states(pool).into();
         let mut overlaps = |slice: Slice| {
             let state = states.get_mut(usize::from(slice.card));

@@ -114,15 +114,15 @@ impl Inventory {
                     .loose(ask.kind)
                     .map(|loose| u64::from(loose.all.saturating_sub(loose.used)))
                     .sum::<u64>();
-                if let (Some(Need::Slice(profiles)), Some(geometry)) = (&need, hardware.geometry()) {
+                if let (Some(Need::Slice(profiles)), Some(geometry)) = (&need, hardware.geometry())
+                {
                     let smallest = profiles.iter().filter_map(|&ix| geometry.get(ix));
                     let units = smallest.map(|profile| profile.units).min().unwrap_or(1);
                     let units_free = left(&|card| match hardware.mode(card) {
-                        Mode::MigDynamic | Mode::MigStatic(_) => {
-                            u64::from(geometry.units - geometry.units.min(
-                                state(card).mig.mask.count_ones() as u8,
-                            ))
-                        }
+                        Mode::MigDynamic | Mode::MigStatic(_) => u64::from(
+                            geometry.units
+                                - geometry.units.min(state(card).mig.mask.count_ones() as u8),
+                        ),
                         _ => 0,
                     });
                     free += units_free / u64::from(units.max(1));

@@ -169,13 +169,14 @@ pub(super) fn times(
                 return 0;
             };
             match profiles.as_slice() {
-                [profile] if *mode == Mode::MigDynamic => {
-                    geometry.most(state.mig, *profile).into()
-                }
+                [profile] if *mode == Mode::MigDynamic => geometry.most(state.mig, *profile).into(),
                 profiles => {
                     let entry = [(1, Need::Slice(profiles.into()))];
                     let best = combinations(geometry, mode, state.mig, &entry);
-                    best.iter().map(|counts| u32::from(counts[0])).max().unwrap_or(0)
+                    best.iter()
+                        .map(|counts| u32::from(counts[0]))
+                        .max()
+                        .unwrap_or(0)
                 }
             }
         }
@@ -222,7 +223,9 @@ fn mixed_capacity(
         let on_card = |counts: &Vec<Counts>| {
             let members = |counts: &Counts| {
                 let entries = entries.iter().zip(counts);
-                entries.map(|((count, _), &fits)| u32::from(fits) / count).min()
+                entries
+                    .map(|((count, _), &fits)| u32::from(fits) / count)
+                    .min()
             };
             counts.iter().filter_map(members).max().unwrap_or(0)
         };
@@ -246,7 +249,11 @@ fn mixed_fits(
     for (slot, (count, _)) in wanted.iter_mut().zip(entries) {
         *slot = u16::try_from(count.saturating_mul(members)).unwrap_or(u16::MAX);
     }
-    let limit = if apart == Apart::Distinct { members } else { u32::MAX };
+    let limit = if apart == Apart::Distinct {
+        members
+    } else {
+        u32::MAX
+    };
     let mut reached: Vec<Counts> = [Counts::default()].into();
     for combinations in of_cards {
         let mut next: Vec<Counts> = Vec::new();

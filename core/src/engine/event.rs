@@ -6,9 +6,10 @@
 use alloc::{collections::BTreeMap, string::String};
 
 use crate::{
-    device::{CardRequestError, NodeCardsError},
     cluster::NodeSpec,
+    device::{CardRequestError, NodeCardsError},
     gang::{GangKey, GangSpec, PodSpec},
+    place::worth::PriceList,
     units::Uid,
 };
 
@@ -51,6 +52,8 @@ pub enum Event {
         /// Its identity.
         uid: Uid,
     },
+    /// Prices for the rules that need some.
+    Prices(PriceList),
     /// A bind that we asked for did not happen.
     BindFailed {
         /// The pod.

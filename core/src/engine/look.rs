@@ -4,12 +4,12 @@ use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::{
     GangId, NodeIx, Scheduler, Verdict,
-    view::{CardsView, GangView, MemberState, MemberView, NodeView, PartView},
+    view::{CardsView, GangView, LooseView, MemberState, MemberView, NodeView, PartView},
 };
 use crate::{
-    device::part_of,
     bits::CardSet,
     cluster::domain::NO_DOMAIN,
+    device::part_of,
     gang::life::{End, Phase},
 };
 
@@ -97,6 +97,10 @@ impl Scheduler {
                 node: pod.charge.map(|charge| charge.node),
                 devices: pod.charge.map(|charge| charge.devices).unwrap_or_default(),
                 wants_cards: ask.as_ref().map(|ask| &ask.source),
+                memory: pod.charge.zip(ask.as_ref()).and_then(|(charge, ask)| {
+                    let pool = self.cluster.node(charge.node).cards.pool(ask.kind)?;
+                    pool.hardware.memory_of_part(ask)
+                }),
             })
         });
         Some(GangView {
@@ -169,6 +173,19 @@ impl Scheduler {
             CardsView {
                 kind,
                 model: model.map_or("", |cards| &cards.model),
+                modes: model.map_or(&[], |cards| &cards.modes),
+                known: pool.hardware.model,
+                links: pool.hardware.links.as_ref(),
+                loose: node
+                    .cards
+                    .loose(pool.kind)
+                    .zip(&pool.hardware.loose)
+                    .map(|(loose, (profile, _))| LooseView {
+                        profile,
+                        all: loose.all,
+                        used: loose.used,
+                    })
+                    .collect(),
                 all: pool.all,
                 unhealthy: pool.unhealthy,
                 memory_mib: pool.hardware.memory_mib,

@@ -4,16 +4,19 @@
 //! feeds the objects through `apply` and then sets the rest: lives with their remaining times,
 //! holds, pauses, the reservation.
 
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
 use super::{
     Config, Event, Rejection, Reservation, Scheduler, Verdict,
+    market::Asked,
     store::{BindFailures, Purpose},
 };
 use crate::{
-    device::Devices,
     cluster::NodeSpec,
+    device::Devices,
     gang::{GangKey, GangSpec, PodSpec, life::Life},
+    place::worth::PriceList,
+    request::Template,
     units::{Nanos, Uid},
 };
 
@@ -41,6 +44,10 @@ pub struct Snapshot {
     pub reservation: Option<ReservationState>,
     /// How many requeues there have been.
     pub requeues: u64,
+    /// The prices that decide.
+    pub prices: Option<PriceList>,
+    /// Work that was asked for so far, each with its weight, for the usual mix.
+    pub asked: Vec<(Arc<Template>, u64)>,
 }
 
 /// A group and where it is in its life. Kept apart from its members.
@@ -176,6 +183,8 @@ impl Scheduler {
             pods,
             reservation,
             requeues: self.requeues,
+            prices: self.prices().cloned(),
+            asked: self.asked.list(),
         }
     }
 
@@ -221,6 +230,9 @@ impl Scheduler {
                 holds.push((ix, node, devices));
             }
         }
+        // What the pods alone would say of the usual mix is overwritten by what was.
+        engine.asked = Asked::from_list(snapshot.asked);
+        engine.search.set_prices(snapshot.prices.map(Arc::new));
         for (ix, node, devices) in holds {
             engine.restore_hold(ix, &node, devices);
         }

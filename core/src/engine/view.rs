@@ -5,10 +5,11 @@ use alloc::{string::String, vec::Vec};
 use super::{GangId, NodeIx, Verdict};
 use crate::{
     bits::CardSet,
-    device::Devices,
-    request::CardRequest,
+    cluster::spec::CardMode,
+    device::{Devices, links::LinkTable, model::CardModel, overhead::Need},
     explain::{Counterfactual, DomainAttempt, Reason},
     gang::life::Phase,
+    request::CardRequest,
     units::{Nanos, Uid},
 };
 
@@ -62,6 +63,9 @@ pub struct MemberView<'a> {
     pub devices: Devices,
     /// The cards or parts of cards that it asks for.
     pub wants_cards: Option<&'a CardRequest>,
+    /// What one of its shares, or of its slices that it asks for by memory, needs of its node's
+    /// cards, term by term; `None` when it asks for no amount of memory or has no node.
+    pub memory: Option<Need>,
 }
 
 /// What a member is doing.
@@ -119,6 +123,37 @@ pub struct CardsView<'a> {
     pub held: Vec<(CardSet, GangId)>,
     /// Parts that are held, by card, then start.
     pub parts: Vec<PartView>,
+    /// MIG instances of which only the number is known, in the order that a
+    /// [`Slice`](crate::device::Slice) without a card refers to.
+    pub loose: Vec<LooseView<'a>>,
+    /// What is known about the product.
+    pub known: Option<&'static CardModel>,
+    /// How each card may be used, as the node says it; see [`CardsView::mode`].
+    pub modes: &'a [CardMode],
+    /// How the cards reach each other, when that is known.
+    pub links: Option<&'a LinkTable>,
+}
+
+impl CardsView<'_> {
+    /// How a card may be used.
+    pub fn mode(&self, card: u32) -> &CardMode {
+        let mode = match self.modes {
+            [one] => Some(one),
+            modes => modes.get(card as usize),
+        };
+        mode.unwrap_or(&CardMode::Whole)
+    }
+}
+
+/// MIG instances of one profile whose cards nobody told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LooseView<'a> {
+    /// Their profile.
+    pub profile: &'a str,
+    /// All of them.
+    pub all: u32,
+    /// Those that somebody holds; more than all when the node lost some in use.
+    pub used: u32,
 }
 
 /// A part of a card that somebody holds.

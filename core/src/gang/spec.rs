@@ -241,6 +241,16 @@ pub enum ScoringRule {
     Binpack,
     /// Use the emptiest nodes.
     Spread,
+    /// The node on which the least stays free.
+    BestFit,
+    /// Destroy the least of what the usual mix of work could use (Weng et al., USENIX ATC 2023);
+    /// for comparison. As `Binpack` until there are prices.
+    FragmentationGradient,
+    /// Keep as many combinations of MIG profiles possible as can be.
+    MigFlexibility,
+    /// Destroy the least worth at bid prices for the usual mix of work, see
+    /// [`price`](crate::price). As `Binpack` until there are prices.
+    BidPrice,
     /// A blend: `cards`, `cpu` and `memory` are integer weights; positive fills, negative spreads.
     Weighted {
         /// Weight of free cards.

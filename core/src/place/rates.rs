@@ -7,7 +7,10 @@
 
 use alloc::vec::Vec;
 
-use super::{Batch, score};
+use super::{
+    Batch, score,
+    worth::{Room, Worth},
+};
 use crate::{
     cluster::{
         Cluster, NodeIx, class::ClassIx, class_capacity, shape::StaticFit, template::TemplateIx,
@@ -85,7 +88,12 @@ impl Table {
     }
 
     /// Capacity and price of a class, by what is free and static rules.
-    pub(super) fn rate(&mut self, cluster: &mut Cluster, class: ClassIx) -> Rate {
+    pub(super) fn rate(
+        &mut self,
+        cluster: &mut Cluster,
+        worth: &mut Worth,
+        class: ClassIx,
+    ) -> Rate {
         let index = class.0 as usize;
         if self.memo.len() <= index {
             self.memo.resize(cluster.classes.limit(), Memo::default());
@@ -95,15 +103,15 @@ impl Table {
         if memo.generation == generation {
             return memo.rate;
         }
-        let rate = rate_anew(cluster, self.owner, class);
+        let rate = rate_anew(cluster, worth, self.owner, class);
         self.memo[index] = Memo { generation, rate };
         rate
     }
 
     /// The cheapest node for one member, first in node order among equals, by classes alone. Node
     /// order must be settled.
-    pub(super) fn cheapest(&mut self, cluster: &mut Cluster) -> Option<NodeIx> {
-        self.catch_up(cluster);
+    pub(super) fn cheapest(&mut self, cluster: &mut Cluster, worth: &mut Worth) -> Option<NodeIx> {
+        self.catch_up(cluster, worth);
         while let Some(top) = self.ranking.first_mut() {
             if !top.is_live(cluster) {
                 heap::pop(&mut self.ranking);
@@ -120,18 +128,18 @@ impl Table {
         None
     }
 
-    fn catch_up(&mut self, cluster: &mut Cluster) {
+    fn catch_up(&mut self, cluster: &mut Cluster, worth: &mut Worth) {
         let news = cluster.classes.news();
         if let Some(seen) = self.seen.filter(|&seen| seen >= news.start) {
             for position in seen..news.end {
                 let class = cluster.classes.news_at(position);
-                self.take_in(cluster, class);
+                self.take_in(cluster, worth, class);
             }
         } else {
             self.ranking.clear();
             for index in 0..cluster.classes.active().len() {
                 let class = cluster.classes.active()[index];
-                self.take_in(cluster, class);
+                self.take_in(cluster, worth, class);
             }
         }
         self.seen = Some(news.end);
@@ -145,11 +153,11 @@ impl Table {
         }
     }
 
-    fn take_in(&mut self, cluster: &mut Cluster, class: ClassIx) {
+    fn take_in(&mut self, cluster: &mut Cluster, worth: &mut Worth, class: ClassIx) {
         let Some(rank) = cluster.classes.get(class).lowest_rank() else {
             return;
         };
-        let rate = self.rate(cluster, class);
+        let rate = self.rate(cluster, worth, class);
         if rate.capacity > 0 {
             let generation = cluster.classes.get(class).generation;
             let price = rate.price;
@@ -168,6 +176,7 @@ impl Table {
 
 fn rate_anew(
     cluster: &mut Cluster,
+    worth: &mut Worth,
     (template, rule): (TemplateIx, ScoringRule),
     class: ClassIx,
 ) -> Rate {
@@ -187,7 +196,16 @@ fn rate_anew(
     if capacity == 0 {
         return Rate::default();
     }
-    let price = score::price(rule, compiled, state, cluster.allocatable_of(class));
+    let allocatable = cluster.allocatable_of(class);
+    let price = if worth.rules(rule) {
+        let room = Room::of_class(state, allocatable);
+        match worth.cheapest(rule, compiled, room) {
+            Some((_, price)) => price,
+            None => return Rate::default(),
+        }
+    } else {
+        score::price(rule, compiled, state, allocatable)
+    };
     Rate {
         capacity,
         price: price.saturating_sub(i64::from(preference) << 32),
@@ -213,6 +231,13 @@ impl Tables {
         for batch in batches {
             let table = self.index_of((batch.template, rule));
             self.of_batch.push(table);
+        }
+    }
+
+    /// Forgets every answer, keeping memory.
+    pub(super) fn forget(&mut self) {
+        for table in &mut self.kept {
+            table.hand_over(table.owner);
         }
     }
 

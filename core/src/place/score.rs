@@ -54,7 +54,10 @@ struct Spread;
 
 impl Score for Spread {
     fn worth(&self, free: FreeShares) -> i64 {
-        -8 * free.cards * free.cards - free.parts * free.parts - free.cpu * free.cpu - free.memory * free.memory
+        -8 * free.cards * free.cards
+            - free.parts * free.parts
+            - free.cpu * free.cpu
+            - free.memory * free.memory
     }
 }
 
@@ -93,13 +96,6 @@ pub(crate) fn price(
     };
     let all = |resource: u16| allocatable.get(usize::from(resource)).copied().unwrap_or(0);
     let free = |resource: u16| class.free.get(usize::from(resource)).copied().unwrap_or(0);
-    let asked = |resource: u16| {
-        let amount = template
-            .amounts
-            .iter()
-            .find(|&&(asked, _)| asked == resource);
-        amount.map_or(0, |&(_, amount)| amount)
-    };
     let scalar =
         |resource: u16, taken: i64| share(free(resource).saturating_sub(taken), all(resource));
     let milli = |milli: u32| CARD * i64::from(milli).min(MOST_CARDS * 1000) / 1000;
@@ -111,8 +107,8 @@ pub(crate) fn price(
         memory: scalar(MEMORY_IX, 0),
     };
     let mut after = FreeShares {
-        cpu: scalar(CPU_IX, asked(CPU_IX)),
-        memory: scalar(MEMORY_IX, asked(MEMORY_IX)),
+        cpu: scalar(CPU_IX, template.asks_for(CPU_IX)),
+        memory: scalar(MEMORY_IX, template.asks_for(MEMORY_IX)),
         ..before
     };
     let mut joined = 0;
@@ -133,6 +129,11 @@ pub(crate) fn price(
     }
     let lost = |score: &dyn Score| score.worth(before) - score.worth(after);
     let price = match rule {
+        // Without prices to go by.
+        ScoringRule::BestFit
+        | ScoringRule::MigFlexibility
+        | ScoringRule::FragmentationGradient
+        | ScoringRule::BidPrice => lost(&Binpack),
         ScoringRule::Binpack => lost(&Binpack),
         ScoringRule::Spread => lost(&Spread),
         ScoringRule::Weighted { cards, cpu, memory } => lost(&Weighted {

@@ -19,8 +19,7 @@ use gangline::{
 
 use super::{
     ANNOTATIONS, Annotations, NVIDIA, PART_OF_A_CARD, card_numbers, hami, is_vgpu, kai, mib, milli,
-    overhead,
-    settle::WITH_ITS_GANG,
+    overhead, settle::WITH_ITS_GANG,
 };
 use crate::{
     api,
@@ -350,11 +349,18 @@ fn add_conditions(
     if request.whole_cards() > 0 || !needs_none {
         request.near = near.unwrap_or_default();
     }
-    let models = annotations.read(MODELS, "names of products with commas between them", |text| {
-        let models = text.split(',').map(|model| model.trim().to_owned());
-        let models: Vec<String> = models.collect();
-        models.iter().all(|model| !model.is_empty()).then_some(models)
-    });
+    let models = annotations.read(
+        MODELS,
+        "names of products with commas between them",
+        |text| {
+            let models = text.split(',').map(|model| model.trim().to_owned());
+            let models: Vec<String> = models.collect();
+            models
+                .iter()
+                .all(|model| !model.is_empty())
+                .then_some(models)
+        },
+    );
     request.models = models.unwrap_or_default();
     let memory = annotations.read(CARD_MEMORY, "an amount above 0 such as 79Gi", mib);
     request.min_card_memory_mib = memory.unwrap_or(0);

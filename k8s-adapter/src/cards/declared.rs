@@ -90,20 +90,20 @@ pub(super) fn declared(text: &str, problems: &mut Problems) -> Declared {
             }
             _ => {
                 let accepted = "count, memory, mode, modes, unhealthy";
-                expect(false, &Value::from(name.as_str()), accepted, &path, problems);
+                expect(
+                    false,
+                    &Value::from(name.as_str()),
+                    accepted,
+                    &path,
+                    problems,
+                );
             }
         }
     }
     declared
 }
 
-fn expect(
-    met: bool,
-    value: &Value,
-    accepted: &str,
-    path: &FieldPath<'_>,
-    problems: &mut Problems,
-) {
+fn expect(met: bool, value: &Value, accepted: &str, path: &FieldPath<'_>, problems: &mut Problems) {
     if !met {
         let value = value.to_string();
         problems.note(

@@ -39,7 +39,9 @@ pub(super) fn share(pod: &api::Pod, problems: &mut Problems) -> Option<Cut> {
             let resources = &container.resources;
             let name = part.resource();
             let quantity = resources.requests.get(name).or(resources.limits.get(name));
-            quantity.and_then(|quantity| quantity.units().ok()).unwrap_or(0)
+            quantity
+                .and_then(|quantity| quantity.units().ok())
+                .unwrap_or(0)
         });
         asking += u32::from(amounts.iter().any(|amount| *amount > 0));
         for (most, amount) in most.iter_mut().zip(amounts) {

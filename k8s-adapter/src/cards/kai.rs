@@ -77,5 +77,9 @@ pub(super) fn groups(labels: &Labels) -> impl Iterator<Item = &str> {
         .iter()
         .filter(|(key, _)| key.starts_with(GROUPS))
         .map(|(_, group)| &**group);
-    labels.get(GROUP).map(|group| &**group).into_iter().chain(several)
+    labels
+        .get(GROUP)
+        .map(|group| &**group)
+        .into_iter()
+        .chain(several)
 }

@@ -167,7 +167,9 @@ impl<'a> Reader<'a, '_> {
     /// What annotations, and labels that put a node into a pool, say of cards.
     fn describe(&mut self, cards: &mut NodeCards, offered: &Offered, physical: u32) {
         let text = self.node.metadata.annotations.get(CARDS);
-        let said = text.map(|text| declared(text, self.problems)).unwrap_or_default();
+        let said = text
+            .map(|text| declared(text, self.problems))
+            .unwrap_or_default();
         let is_said = !said.modes.is_empty();
         self.add_declared(cards, said, offered, physical);
         let model = cards.model.clone();
@@ -194,7 +196,8 @@ impl<'a> Reader<'a, '_> {
         let number = text.parse().ok();
         if number.is_none() {
             let message = format_args!("{text:?}; accepted: a whole number");
-            self.problems.note("InvalidLabel", &LABELS.key(key), message);
+            self.problems
+                .note("InvalidLabel", &LABELS.key(key), message);
         }
         number
     }
@@ -203,7 +206,9 @@ impl<'a> Reader<'a, '_> {
     fn capacity(&self, kind: &str) -> u32 {
         let capacity = self.node.status.capacity.get(kind);
         let cards = capacity.and_then(|capacity| capacity.units().ok());
-        cards.and_then(|cards| u32::try_from(cards).ok()).unwrap_or(0)
+        cards
+            .and_then(|cards| u32::try_from(cards).ok())
+            .unwrap_or(0)
     }
 
     fn refuse(&mut self, annotation: &str, message: impl std::fmt::Display) {
@@ -305,9 +310,8 @@ impl<'a> Reader<'a, '_> {
         if let Some(memory) = said.memory_mib {
             cards.memory_mib = memory;
         }
-        let is_mig = |mode: &CardMode| {
-            matches!(mode, CardMode::MigStatic(_) | CardMode::MigDynamic)
-        };
+        let is_mig =
+            |mode: &CardMode| matches!(mode, CardMode::MigStatic(_) | CardMode::MigDynamic);
         if said.modes.iter().any(is_mig) {
             self.add_declared_mig(cards, said, offered);
             return;
@@ -316,9 +320,8 @@ impl<'a> Reader<'a, '_> {
         let sick = said.unhealthy.unwrap_or_default();
         let there = CardSet::first(physical).unwrap_or_default();
         if !there.contains_all(sick) {
-            let message = format_args!(
-                "unhealthy: there are {physical} cards; accepted: numbers below that"
-            );
+            let message =
+                format_args!("unhealthy: there are {physical} cards; accepted: numbers below that");
             self.refuse(CARDS, message);
         } else if !sick.is_empty() && cards.count > 0 {
             let left = physical - sick.len();
@@ -370,7 +373,9 @@ impl<'a> Reader<'a, '_> {
         if offered.lists_slices && !may_grow && instances != offered.slices {
             let shown = |slices: &BTreeMap<String, u32>| {
                 let slices = slices.iter();
-                let shown: Vec<_> = slices.map(|(name, count)| format!("{count} x {name}")).collect();
+                let shown: Vec<_> = slices
+                    .map(|(name, count)| format!("{count} x {name}"))
+                    .collect();
                 if shown.is_empty() {
                     "none".into()
                 } else {

@@ -89,7 +89,9 @@ pub(crate) fn share_where_shared(nodes: &mut BTreeMap<String, NodeSpec>, members
         }
         let there = cards_of(nodes, node, request).map_or(0, |cards| cards.count);
         let cards = CardSet::first(there).unwrap_or_default();
-        let known = devices.slices().all(|slice| cards.contains(slice.card.into()));
+        let known = devices
+            .slices()
+            .all(|slice| cards.contains(slice.card.into()));
         if let CardWant::Shares { count, .. } = request.want
             && known
             && count == shares

@@ -21,6 +21,10 @@ pub(crate) fn node<'a>(
         memory_mib: 0,
         held: held.collect(),
         parts: Vec::new(),
+        loose: Vec::new(),
+        known: None,
+        modes: &[],
+        links: None,
     };
     NodeView {
         ix: NodeIx(ix),
@@ -46,6 +50,7 @@ pub(crate) fn member(name: &str, place: Option<(u32, u64)>) -> MemberView<'_> {
         node: place.map(|(node, _)| NodeIx(node)),
         devices: Devices::of_cards(CardSet(place.map_or(0, |(_, cards)| cards))),
         wants_cards: None,
+        memory: None,
     }
 }
 
@@ -253,6 +258,9 @@ fn like_neighbours_are_folded_and_long_lists_counted() {
         state: MemberState::Bound,
         node: Some(node),
         cards: CardSet(cards),
+        parts: Vec::new(),
+        links: None,
+        memory: None,
         reason: None,
     };
     let members: Vec<_> = (9..=12).map(|n| placed(format!("n{n}"), 0xff)).collect();
@@ -286,6 +294,7 @@ fn cards_are_counted_once_each() {
     let expected = CardTotals {
         total: 12,
         held: 3,
+        in_parts: 0,
         free: 3,
         unusable: 6,
     };

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
     Event, Placement,
-    device::Devices,
     cluster::spec::NodeSpec,
+    device::Devices,
     engine::Snapshot,
     gang::{GangKey, GangSpec, GroupKind, Minimum, PodPhase, PodSpec},
     units::{Nanos, Uid},
@@ -16,6 +16,7 @@ use gangline::{
 
 use super::{
     build::{self, Leaf, Member, NAMESPACE, Wrong},
+    devices,
     event::{Action, Bind, BindFails, Change, Ending, Join},
     shape::{PodShape, WorkShape},
     value::Names,
@@ -333,8 +334,8 @@ impl Outside {
     }
 
     fn bind(&mut self, bind: &Bind, now: Nanos) -> Result<Vec<Event>, Wrong> {
-        let cards = bind.cards.as_deref().map(build::card_set).transpose()?;
-        let devices = cards.map(Devices::of_cards);
+        let node = self.nodes.get(&bind.node);
+        let devices = devices::held(bind.cards.as_deref(), &bind.parts, node)?;
         let mut events = Vec::new();
         for uid in self.select(&bind.pod)? {
             self.in_flight.remove(&uid);

@@ -11,7 +11,11 @@ use super::{
     },
     MOST, invalid,
 };
-use crate::{cluster::NodeSpec, device::{self, Devices}, units::Uid};
+use crate::{
+    cluster::NodeSpec,
+    device::{self, Devices},
+    units::Uid,
+};
 
 impl Scheduler {
     pub(super) fn apply_node(&mut self, spec: NodeSpec) -> Result<(), Rejection> {

@@ -67,6 +67,7 @@ impl Scheduler {
             released: false,
             failures: None,
         };
+        self.note_arrival(pod.template);
         let ix = PodIx(self.pods.insert(pod));
         self.pod_by_uid.insert(uid, ix);
         let pods = &self.pods;

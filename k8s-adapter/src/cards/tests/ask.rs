@@ -108,7 +108,10 @@ fn other_names_are_plain_resources() {
 #[test]
 fn hami_amounts_are_shares_of_so_many_cards() {
     let table = [
-        ("nvidia.com/gpumem: 8000", shares(1, ShareMemory::Mib(8000), 0)),
+        (
+            "nvidia.com/gpumem: 8000",
+            shares(1, ShareMemory::Mib(8000), 0),
+        ),
         (
             "nvidia.com/gpu: 2, nvidia.com/gpumem: 8000, nvidia.com/gpucores: 30",
             shares(2, ShareMemory::Mib(8000), 300),
@@ -122,7 +125,10 @@ fn hami_amounts_are_shares_of_so_many_cards() {
             "nvidia.com/gpu: 1, nvidia.com/gpucores: 30",
             shares(1, ShareMemory::Milli(1000), 300),
         ),
-        ("nvidia.com/gpu: 1, nvidia.com/gpumem: 0", CardWant::Whole(1)),
+        (
+            "nvidia.com/gpu: 1, nvidia.com/gpumem: 0",
+            CardWant::Whole(1),
+        ),
     ];
     for (limits, want) in table {
         let request = good(limits, "");
@@ -151,7 +157,10 @@ fn hami_amounts_of_several_containers_are_not_added_up() {
 #[test]
 fn kai_annotations_are_shares_without_a_resource() {
     let table = [
-        ("gpu-fraction: '0.5'", shares(1, ShareMemory::Milli(500), 500)),
+        (
+            "gpu-fraction: '0.5'",
+            shares(1, ShareMemory::Milli(500), 500),
+        ),
         (
             "gpu-fraction: '0.25', gpu-fraction-num-devices: '2'",
             shares(2, ShareMemory::Milli(250), 250),
@@ -306,7 +315,10 @@ fn links_between_slices_are_refused_unless_they_are_not_needed() {
     );
     assert_eq!(request.near, Nearness::Any, "it counts if it runs");
     let needs_none = format!("{near}, gangline.io/no-peer-to-peer: 'true'");
-    assert_eq!(good("nvidia.com/mig-1g.10gb: 2", &needs_none).near, Nearness::Any);
+    assert_eq!(
+        good("nvidia.com/mig-1g.10gb: 2", &needs_none).near,
+        Nearness::Any
+    );
     assert_eq!(
         good("nvidia.com/gpu: 2", &needs_none).near,
         Nearness::NvlinkIsland
@@ -382,36 +394,92 @@ fn amounts_that_no_member_can_have_are_named_and_cut() {
 #[test]
 fn bad_annotations_are_named_and_the_rest_holds() {
     let table = [
-        ("gangline.io/card-near: rack", "\"rack\"; accepted: nvlink-island, numa-node, any"),
-        ("gangline.io/card-memory: '-1Gi'", "\"-1Gi\"; accepted: an amount above 0 such as 79Gi"),
-        ("gangline.io/card-memory: 9E", "\"9E\"; accepted: an amount above 0 such as 79Gi"),
+        (
+            "gangline.io/card-near: rack",
+            "\"rack\"; accepted: nvlink-island, numa-node, any",
+        ),
+        (
+            "gangline.io/card-memory: '-1Gi'",
+            "\"-1Gi\"; accepted: an amount above 0 such as 79Gi",
+        ),
+        (
+            "gangline.io/card-memory: 9E",
+            "\"9E\"; accepted: an amount above 0 such as 79Gi",
+        ),
         (
             "gangline.io/card-models: 'A,,B'",
             "\"A,,B\"; accepted: names of products with commas between them",
         ),
-        ("gangline.io/card-ids: '64'", "\"64\"; accepted: numbers of cards from 0 to 63"),
-        ("gangline.io/card-ids: 3-1", "\"3-1\"; accepted: numbers of cards from 0 to 63"),
-        ("gangline.io/cards: apart", "\"apart\"; accepted: distinct, same, any"),
-        ("gangline.io/cards: same", "\"same\"; accepted: distinct, for whole cards"),
-        ("gangline.io/exclusive-cards: 'yes'", "\"yes\"; accepted: true, false"),
-        ("gangline.io/no-peer-to-peer: ''", "\"\"; accepted: true, false"),
+        (
+            "gangline.io/card-ids: '64'",
+            "\"64\"; accepted: numbers of cards from 0 to 63",
+        ),
+        (
+            "gangline.io/card-ids: 3-1",
+            "\"3-1\"; accepted: numbers of cards from 0 to 63",
+        ),
+        (
+            "gangline.io/cards: apart",
+            "\"apart\"; accepted: distinct, same, any",
+        ),
+        (
+            "gangline.io/cards: same",
+            "\"same\"; accepted: distinct, for whole cards",
+        ),
+        (
+            "gangline.io/exclusive-cards: 'yes'",
+            "\"yes\"; accepted: true, false",
+        ),
+        (
+            "gangline.io/no-peer-to-peer: ''",
+            "\"\"; accepted: true, false",
+        ),
         ("gangline.io/share-group: ''", "\"\"; accepted: a word"),
-        ("gangline.io/card-overhead: 'off,nccl'", "\"off,nccl\"; accepted: off, or a list of"),
-        ("gangline.io/card-overhead: processes=0", "\"processes=0\"; accepted: off, or a list"),
-        ("gangline.io/slice: '0'", "\"0\"; accepted: memory, and compute slices if they matter"),
-        ("gangline.io/slice: '5Gi,c'", "\"5Gi,c\"; accepted: memory, and compute slices"),
-        ("gangline.io/share-memory: 101%", "\"101%\"; accepted: an amount above 0 such as"),
-        ("gangline.io/share-compute: '0'", "\"0\"; accepted: a part of one card such as 0.5"),
-        ("gangline.io/share-compute: '2'", "\"2\"; accepted: a part of one card such as 0.5"),
+        (
+            "gangline.io/card-overhead: 'off,nccl'",
+            "\"off,nccl\"; accepted: off, or a list of",
+        ),
+        (
+            "gangline.io/card-overhead: processes=0",
+            "\"processes=0\"; accepted: off, or a list",
+        ),
+        (
+            "gangline.io/slice: '0'",
+            "\"0\"; accepted: memory, and compute slices if they matter",
+        ),
+        (
+            "gangline.io/slice: '5Gi,c'",
+            "\"5Gi,c\"; accepted: memory, and compute slices",
+        ),
+        (
+            "gangline.io/share-memory: 101%",
+            "\"101%\"; accepted: an amount above 0 such as",
+        ),
+        (
+            "gangline.io/share-compute: '0'",
+            "\"0\"; accepted: a part of one card such as 0.5",
+        ),
+        (
+            "gangline.io/share-compute: '2'",
+            "\"2\"; accepted: a part of one card such as 0.5",
+        ),
     ];
     for (annotation, expected) in table {
         let (problem, request) = bad("nvidia.com/gpu: 2", annotation);
         let key = annotation.split(':').next().unwrap();
         let front = format!("InvalidAnnotation: metadata.annotations[{key}]: {expected}");
         assert!(problem.starts_with(&front), "{problem}");
-        assert_eq!(request, CardRequest::whole("nvidia.com/gpu", 2), "{annotation}");
+        assert_eq!(
+            request,
+            CardRequest::whole("nvidia.com/gpu", 2),
+            "{annotation}"
+        );
     }
-    for annotation in ["gpu-fraction: '0'", "gpu-fraction: '1.5'", "gpu-memory: 1Gi"] {
+    for annotation in [
+        "gpu-fraction: '0'",
+        "gpu-fraction: '1.5'",
+        "gpu-memory: 1Gi",
+    ] {
         let (request, problems) = read("", annotation);
         assert_eq!((problems.len(), request.cards), (1, None), "{annotation}");
     }

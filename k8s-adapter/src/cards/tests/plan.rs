@@ -46,13 +46,21 @@ fn slices_of_unknown_cards_are_given_out_by_their_number() {
 metadata: {name: n, labels: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB}}
 status: {allocatable: {nvidia.com/gpu: 0, nvidia.com/mig-1g.5gb: 2}}";
     let one = "nvidia.com/mig-1g.5gb: 1";
-    let pods = [("a", one, ""), ("b", one, ""), ("c", one, ""), ("d", "nvidia.com/gpu: 1", "")];
+    let pods = [
+        ("a", one, ""),
+        ("b", one, ""),
+        ("c", one, ""),
+        ("d", "nvidia.com/gpu: 1", ""),
+    ];
     assert_eq!(placed(node, &pods), ["a", "b"]);
     // An unknown product has slices all the same.
     let unknown = node.replace("NVIDIA-A100-SXM4-40GB", "NVIDIA-Z900");
     assert_eq!(placed(&unknown, &pods), ["a", "b"]);
     // 4 GiB and a context fit in them.
-    let pods = [("a", "", "gangline.io/slice: 4Gi"), ("b", "", "gangline.io/slice: 5Gi")];
+    let pods = [
+        ("a", "", "gangline.io/slice: 4Gi"),
+        ("b", "", "gangline.io/slice: 5Gi"),
+    ];
     assert_eq!(placed(node, &pods), ["a"]);
 }
 
@@ -84,7 +92,11 @@ metadata: {name: n, labels: {nvidia.com/gpu.count: '2', nvidia.com/gpu.replicas:
 status: {allocatable: {nvidia.com/gpu.shared: 4}}";
     let two = "nvidia.com/gpu.shared: 2";
     let distinct = "gangline.io/cards: distinct";
-    let pods = [("a", two, distinct), ("b", two, distinct), ("c", "nvidia.com/gpu.shared: 1", "")];
+    let pods = [
+        ("a", two, distinct),
+        ("b", two, distinct),
+        ("c", "nvidia.com/gpu.shared: 1", ""),
+    ];
     assert_eq!(placed(node, &pods), ["a", "b"]);
 }
 
@@ -95,6 +107,9 @@ metadata: {name: n, annotations: {gangline.io/links: 'X NV4 SYS SYS; NV4 X SYS S
   SYS NV4 X'}}
 status: {allocatable: {nvidia.com/gpu: 4}}";
     let near = "gangline.io/card-near: nvlink-island";
-    let pods = [("a", "nvidia.com/gpu: 2", near), ("b", "nvidia.com/gpu: 3", near)];
+    let pods = [
+        ("a", "nvidia.com/gpu: 2", near),
+        ("b", "nvidia.com/gpu: 3", near),
+    ];
     assert_eq!(placed(node, &pods), ["a"]);
 }

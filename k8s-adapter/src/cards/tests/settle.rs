@@ -53,7 +53,10 @@ fn a_node_on_which_a_share_runs_shares_its_cards() {
     let shared = |fields: &str| modes(&world(&pod(fields)));
     assert_eq!(shared("spec: {nodeName: n1}"), [CardMode::Shared]);
     assert_eq!(shared("spec: {}"), []);
-    assert_eq!(shared("spec: {nodeName: n1}\nstatus: {phase: Succeeded}"), []);
+    assert_eq!(
+        shared("spec: {nodeName: n1}\nstatus: {phase: Succeeded}"),
+        []
+    );
 }
 
 #[test]
@@ -72,7 +75,10 @@ fn shares_of_one_group_of_kai_are_on_one_card() {
     }
     let world = world(&yaml);
     let card = |name: &str| pod(&world, name).devices.map(|devices| devices.cards.0);
-    assert_eq!([card("a"), card("b"), card("c")], [Some(1), Some(2), Some(1)]);
+    assert_eq!(
+        [card("a"), card("b"), card("c")],
+        [Some(1), Some(2), Some(1)]
+    );
     assert_eq!(card("d"), None);
 }
 
