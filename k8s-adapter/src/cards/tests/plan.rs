@@ -34,10 +34,14 @@ fn placed(node: &str, pods: &[(&str, &str, &str)]) -> Vec<String> {
     scheduler.check().unwrap();
     let report = Report::new(&scheduler, scheduler.gangs(), Vec::new(), || ());
     text::plan(&report, false);
-    let gangs = scheduler.gangs();
-    let members = gangs.iter().flat_map(|gang| &gang.members);
-    let placed = members.filter(|member| member.place.is_some());
-    placed.map(|member| member.name.to_owned()).collect()
+    let mut placed = Vec::new();
+    for gang in scheduler.gangs() {
+        let members = scheduler.gang(gang).unwrap().members;
+        let members = members.iter().filter(|member| member.node.is_some());
+        placed.extend(members.map(|member| member.name.to_owned()));
+    }
+    placed.sort();
+    placed
 }
 
 #[test]
