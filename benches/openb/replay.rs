@@ -93,8 +93,8 @@ pub fn replay(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed:
         Policy::FragmentationGradient => Scorer::Fragmentation(&shared.target),
         Policy::BidPrice => Scorer::Prices(shared.first.clone()),
     };
-    let every: usize = std::env::var("EVERY").ok().and_then(|x| x.parse().ok()).unwrap_or(500);
-    let rounds: u32 = std::env::var("ROUNDS").ok().and_then(|x| x.parse().ok()).unwrap_or(60);
+    let every: usize = std::env::var("EVERY").ok().and_then(|x| x.parse().ok()).unwrap_or(100);
+    let rounds: u32 = std::env::var("ROUNDS").ok().and_then(|x| x.parse().ok()).unwrap_or(12);
     let mut classes: Vec<Class> = Vec::new();
     let mut by_state: HashMap<(NodeState, i64), usize> = HashMap::new();
     let mut live: Vec<usize> = Vec::new();
@@ -218,6 +218,7 @@ pub fn replay(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed:
             let w = &list.types[*t];
             eprintln!("{} seed {seed} load {}: {:?} cpu {} n {} gpus {:.1} {:?}", list.name, l * 5, w.demand, w.milli_cpu, n, *m as f64 / 1000.0, w.allowed.as_ref().map(|a| (0..fleet.catalogue.kinds.len() as u16).filter(|k| a.contains(*k)).collect::<Vec<_>>()));
         }
+        for l in 0..26 { let (mut n, mut c, mut g) = (0, 0, 0); for ((t, at), (k, m)) in &drops { if *at == l { g += m; if list.sizes[*t] == 0 { n += k; c += list.types[*t].milli_cpu / 1000 * i64::from(*k); } } } if n > 0 || g > 0 { eprintln!("dropped at load {}: cpu-only {n} ({c} cpus) gpus {}", l * 5, g / 1000); } }
         let mut by: std::collections::BTreeMap<u16, (i64, i64, i64)> = Default::default();
         for &ix in &live {
             let c = &classes[ix];

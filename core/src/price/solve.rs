@@ -21,7 +21,7 @@ pub struct Effort {
 
 /// A premium for several cards: size x (1 + this x ln n).
 const SEVERAL_PREMIUM: f64 = 0.1;
-const LEAST_STEP: f64 = 0.02;
+const LEAST_STEP: f64 = 0.002;
 const LEAST_SURVIVAL: f64 = 1e-4;
 
 /// Research only.
@@ -41,11 +41,11 @@ pub(super) struct Horizon {
 }
 
 pub(super) fn horizons() -> Vec<Horizon> {
-    let count = knob(0, 1.0) as usize;
+    let count = knob(0, 3.0) as usize;
     (0..count)
         .map(|h| Horizon {
-            theta: knob(1 + 3 * h, 2.0),
-            shape: knob(2 + 3 * h, 2.0),
+            theta: knob(1 + 3 * h, [0.7, 1.0, 1.6].get(h).copied().unwrap_or(2.0)),
+            shape: knob(2 + 3 * h, 4.0),
             weight: knob(3 + 3 * h, 1.0),
         })
         .collect()
@@ -78,7 +78,7 @@ pub(super) fn solve(
                 _ => 0.0,
             };
             CARD * size * (1.0 + premium)
-                + work.milli_cpu.max(0) as f64 * if *size > 0.0 { 1.0 } else { knob(44, 1.0) }
+                + work.milli_cpu.max(0) as f64 * if *size > 0.0 { 1.0 } else { knob(44, 3000.0) }
         })
         .collect();
     let idle: f64 = fleet
@@ -104,10 +104,10 @@ pub(super) fn solve(
         _ => full.iter().map(|&price| price as Nano).collect(),
     };
     let least_step = knob(41, LEAST_STEP);
-    let mix_cpu = knob(42, 0.0) > 0.0;
+    let mix_cpu = knob(42, 1.0) > 0.0;
     let mut sum = vec![0.0; types.len()];
     let mut supply = vec![0.0; types.len()];
-    let offset = if warm.is_some() { knob(43, 0.0) } else { 0.0 };
+    let offset = if warm.is_some() { knob(43, 998.0) } else { 0.0 };
     if let Some((_, z)) = warm {
         for (ix, z) in z.iter().enumerate() {
             supply[ix] = *z as f64 / 1e9 * demand[ix];
