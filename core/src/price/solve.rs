@@ -38,6 +38,7 @@ pub(super) struct Horizon {
     theta: f64,
     shape: f64,
     pub(super) weight: f64,
+    cpu_weight: f64,
 }
 
 pub(super) fn horizons() -> Vec<Horizon> {
@@ -47,6 +48,7 @@ pub(super) fn horizons() -> Vec<Horizon> {
             theta: knob(1 + 3 * h, [0.7, 1.0, 1.6].get(h).copied().unwrap_or(2.0)),
             shape: knob(2 + 3 * h, 4.0),
             weight: knob(3 + 3 * h, 1.0),
+            cpu_weight: knob(50 + h, knob(44, 3000.0)),
         })
         .collect()
 }
@@ -78,7 +80,7 @@ pub(super) fn solve(
                 _ => 0.0,
             };
             CARD * size * (1.0 + premium)
-                + work.milli_cpu.max(0) as f64 * if *size > 0.0 { 1.0 } else { knob(44, 3000.0) }
+                + work.milli_cpu.max(0) as f64 * if *size > 0.0 { 1.0 } else { horizon.cpu_weight }
         })
         .collect();
     let idle: f64 = fleet
@@ -114,6 +116,8 @@ pub(super) fn solve(
         }
     }
     let rounds = effort.rounds.max(1);
+    let mut first: Vec<u16> = Vec::new();
+    let mut second: Vec<u16> = Vec::new();
     for round in 0..rounds {
         let tables = layout.tables(catalogue, &prices);
         let mut packed = vec![0.0; types.len()];
@@ -125,9 +129,9 @@ pub(super) fn solve(
             let Some(step) = steps.get(step_ix) else {
                 continue;
             };
-            let mut first: Vec<u16> = Vec::new();
+            first.clear();
             let mut cpu = left.milli_cpu();
-            layout.pack(step, group, left, &mut |ix| {
+            layout.pack(step, left, &mut |ix| {
                 first.push(ix);
                 cpu -= types[usize::from(ix)].0.milli_cpu;
             });
@@ -135,9 +139,9 @@ pub(super) fn solve(
             if mix_cpu && cpu != 0 && !(cpu > 0 && step_ix == 0) {
                 let other_ix = if cpu < 0 { step_ix + 1 } else { step_ix.wrapping_sub(1) };
                 if let Some(other) = steps.get(other_ix) {
-                    let mut second: Vec<u16> = Vec::new();
+                    second.clear();
                     let mut other_cpu = left.milli_cpu();
-                    layout.pack(other, group, left, &mut |ix| {
+                    layout.pack(other, left, &mut |ix| {
                         second.push(ix);
                         other_cpu -= types[usize::from(ix)].0.milli_cpu;
                     });

@@ -54,10 +54,10 @@ pub(super) struct Step {
     pub(super) cpu_price: Nano,
     /// By parts left of a card.
     share: Vec<Nano>,
-    share_choice: Vec<u16>,
+    share_choice: Vec<(u16, u16)>,
     /// By level of CPU left, then by free cards.
     whole: Vec<Nano>,
-    whole_choice: Vec<u16>,
+    whole_choice: Vec<(u16, u16)>,
     /// By units taken.
     sliced: Vec<Nano>,
     sliced_choice: Vec<(u16, u16)>,
@@ -147,6 +147,7 @@ impl Layout {
                 }
             }
         }
+        group.single.sort_unstable_by_key(|&(ix, size, cpu)| (size, cpu, ix));
         group.levels = group.several.iter().map(|&(.., cpu)| cpu).collect();
         group.levels.sort_unstable();
         group.levels.dedup();
@@ -210,17 +211,21 @@ impl Group {
         let mut best: Vec<(usize, Nano, u16)> = Vec::new();
         for &(ix, size, cpu) in &self.single {
             let worth = net(prices, (ix, cpu), cpu_price);
-            if worth > 0 {
-                best.push((size, worth, ix));
+            match best.last_mut() {
+                Some(last) if last.0 == size => {
+                    if worth > last.1 {
+                        *last = (size, worth, ix);
+                    }
+                }
+                _ if worth > 0 => best.push((size, worth, ix)),
+                _ => {}
             }
         }
-        best.sort_unstable_by_key(|&(size, worth, ix)| (size, -worth, ix));
-        best.dedup_by_key(|entry| entry.0);
         let mut share: Vec<Nano> = vec![0; parts + 1];
-        let mut share_choice = vec![SKIP; parts + 1];
+        let mut share_choice = vec![(SKIP, 1); parts + 1];
         for left in 1..=parts {
             let mut top = share[left - 1];
-            let mut choice = SKIP;
+            let mut choice = (SKIP, 1);
             for &(size, worth, ix) in &best {
                 if size > left {
                     break;
@@ -228,7 +233,7 @@ impl Group {
                 let with = share[left - size] + worth;
                 if with > top {
                     top = with;
-                    choice = ix;
+                    choice = (ix, size as u16);
                 }
             }
             share[left] = top;
@@ -259,7 +264,7 @@ impl Group {
         let free = share[parts].max(sliced.first().copied().unwrap_or(0));
         let width = self.cards + 1;
         let mut whole: Vec<Nano> = vec![0; width * (self.levels.len() + 1)];
-        let mut whole_choice = vec![SKIP; whole.len()];
+        let mut whole_choice = vec![(SKIP, 1); whole.len()];
         let several: Vec<(u16, usize, i64, Nano)> = self
             .several
             .iter()
@@ -271,13 +276,13 @@ impl Group {
             let row = level * width;
             for left in 1..width {
                 let mut top = whole[row + left - 1].saturating_add(free);
-                let mut choice = SKIP;
+                let mut choice = (SKIP, 1);
                 for &(ix, count, cpu, worth) in &several {
                     if cpu <= most_cpu && count <= left {
                         let with = whole[row + left - count].saturating_add(worth);
                         if with > top {
                             top = with;
-                            choice = ix;
+                            choice = (ix, count as u16);
                         }
                     }
                 }
@@ -388,9 +393,9 @@ impl Step {
     }
 
     /// The work behind [`worth`](Self::worth): calls `visit` with each type placed.
-    pub(super) fn pack(&self, group: &Group, parts: usize, left: &Left, visit: &mut impl FnMut(u16)) {
+    pub(super) fn pack(&self, parts: usize, left: &Left, visit: &mut impl FnMut(u16)) {
         for &parts in &left.shared {
-            self.pack_share(group, usize::from(parts), visit);
+            self.pack_share(usize::from(parts), visit);
         }
         for &taken in &left.sliced {
             self.pack_sliced(taken, visit);
@@ -402,37 +407,32 @@ impl Step {
             if as_slices {
                 self.pack_sliced(0, visit);
             } else {
-                self.pack_share(group, parts, visit);
+                self.pack_share(parts, visit);
             }
         };
         let mut cards = in_table;
         while cards > 0 {
-            let choice = self.whole_choice.get(row + cards).copied().unwrap_or(SKIP);
-            let several = group.several.iter().find(|&&(ix, ..)| ix == choice);
-            if let Some(&(ix, count, _)) = several {
-                visit(ix);
-                cards = cards.saturating_sub(count.max(1));
-            } else {
+            let (ix, count) = self.whole_choice.get(row + cards).copied().unwrap_or((SKIP, 1));
+            if ix == SKIP {
                 one(visit);
-                cards -= 1;
+            } else {
+                visit(ix);
             }
+            cards = cards.saturating_sub(usize::from(count));
         }
         for _ in in_table..left.free {
             one(visit);
         }
     }
 
-    fn pack_share(&self, group: &Group, parts: usize, visit: &mut impl FnMut(u16)) {
+    fn pack_share(&self, parts: usize, visit: &mut impl FnMut(u16)) {
         let mut left = parts;
         while left > 0 {
-            let choice = self.share_choice.get(left).copied().unwrap_or(SKIP);
-            if choice == SKIP {
-                left -= 1;
-                continue;
+            let (ix, size) = self.share_choice.get(left).copied().unwrap_or((SKIP, 1));
+            if ix != SKIP {
+                visit(ix);
             }
-            visit(choice);
-            let size = group.single.iter().find(|&&(ix, ..)| ix == choice);
-            left = left.saturating_sub(size.map_or(1, |&(_, size, _)| size.max(1)));
+            left = left.saturating_sub(usize::from(size));
         }
     }
 
@@ -449,8 +449,8 @@ impl Step {
 }
 
 impl Layout {
-    pub(super) fn pack(&self, step: &Step, group: &Group, left: &Left, visit: &mut impl FnMut(u16)) {
-        step.pack(group, self.parts, left, visit);
+    pub(super) fn pack(&self, step: &Step, left: &Left, visit: &mut impl FnMut(u16)) {
+        step.pack(self.parts, left, visit);
     }
 
     pub(super) fn best_cpu_only(&self, group: &Group, prices: &[Nano]) -> Option<(u16, i64)> {
