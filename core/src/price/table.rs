@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Steps of the ladder of processor prices.
-pub(super) const STEPS: usize = 25;
+pub(super) const STEPS: usize = 49;
 /// A card is divided into at most this many parts; sizes that do not divide are rounded up.
 const MOST_PARTS: u16 = 250;
 /// Tables of several whole cards end here; more free cards are worth what single ones are.
@@ -196,7 +196,7 @@ impl Group {
             .map(|(ix, cpu)| dearest(ix, cpu).saturating_add(1))
             .fold(lowest, Nano::max);
         let highest = highest.saturating_add(highest / 100);
-        let from = libm::log(lowest.max(highest / 1000).max(1) as f64);
+        let from = libm::log(lowest.max(highest / super::solve::knob(48, 1000.0) as Nano).max(1) as f64);
         let to = libm::log(highest.max(1) as f64);
         let width = (to - from) / (STEPS - 2) as f64;
         let mut ladder = vec![lowest];
