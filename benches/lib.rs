@@ -72,10 +72,7 @@ pub fn template(cards: u32) -> Arc<Template> {
             (CPU.into(), 8_000 * share),
             (MEMORY.into(), 64 * GIB * share),
         ]),
-        cards: (cards > 0).then(|| CardRequest {
-            kind: CARDS.into(),
-            count: cards,
-        }),
+        cards: (cards > 0).then(|| CardRequest::whole(CARDS, cards)),
         ..Template::default()
     })
 }
@@ -90,7 +87,7 @@ pub fn pod(name: &str, template: &Arc<Template>) -> PodSpec {
         role: String::new(),
         template: template.clone(),
         node: None,
-        cards: None,
+        devices: None,
         phase: PodPhase::Pending,
         created: Nanos::ZERO,
         started: None,

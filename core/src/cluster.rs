@@ -16,8 +16,7 @@ use core::cmp::Ordering;
 use smallvec::SmallVec;
 
 use crate::{
-    bits::CardSet,
-    device::{Inventory, KindIx},
+    device::{Catalog, Devices, Inventory, KindIx},
     hash::Map,
     request::{CPU, HostPort, MEMORY, NODE_LEVEL, PODS, Template},
     symbols::{Symbol, Symbols},
@@ -38,7 +37,7 @@ use domain::{KeyIx, NO_DOMAIN, NODE_KEY, Partition};
 pub(crate) use order::natural;
 use relation::{Term, TermIdentity, TermIx};
 use shape::{ShapeIx, Shapes, StaticFit};
-pub use spec::{NodeCards, NodeSpec};
+pub use spec::{CardMode, MigInstance, NodeCards, NodeSpec};
 use template::{Compiled, TemplateIx};
 
 /// Index of a node in its scheduler.
@@ -70,7 +69,7 @@ pub(crate) struct Node {
 struct JournalEntry {
     node: NodeIx,
     template: TemplateIx,
-    cards: CardSet,
+    devices: Devices,
     made: bool,
 }
 
@@ -83,6 +82,7 @@ pub(crate) struct Cluster {
     by_name: Map<Symbol, NodeIx>,
     /// Free amounts, `resources.len()` a node.
     free: Vec<i64>,
+    catalog: Catalog,
     shapes: Shapes,
     pub(crate) classes: Classes,
     /// Static answers by template, then shape; `None` until asked.
@@ -120,6 +120,7 @@ impl Cluster {
             nodes: Vec::new(),
             by_name: Map::default(),
             free: Vec::new(),
+            catalog: Catalog::default(),
             shapes: Shapes::default(),
             classes: Classes::default(),
             static_fits: Vec::new(),
@@ -247,14 +248,25 @@ impl Cluster {
         for name in spec.resources.keys() {
             self.resource(name);
         }
-        let kinds: SmallVec<[(KindIx, u32, CardSet); 2]> = spec
-            .cards
-            .iter()
-            .map(|cards| (self.kind(&cards.kind), cards.count, cards.unhealthy))
-            .collect();
+        let mut kinds = Vec::new();
+        for cards in &spec.cards {
+            let loose: Vec<u32> = cards.slices.values().copied().collect();
+            let (kind, hardware) = (self.kind(&cards.kind), self.catalog.of(cards));
+            kinds.push((kind, hardware, cards.count, cards.unhealthy, loose));
+        }
         self.retire(node);
         let ix = node.0 as usize;
-        self.nodes[ix].cards = Inventory::new(kinds);
+        self.nodes[ix].cards = Inventory::new(kinds.iter().map(
+            |(kind, hardware, count, unhealthy, loose)| {
+                (
+                    *kind,
+                    hardware.clone(),
+                    *count,
+                    *unhealthy,
+                    loose.as_slice(),
+                )
+            },
+        ));
         for key in 1..self.partitions.len() {
             let name = self.symbols.text(self.partitions[key].key);
             let domain = match spec.labels.get(name) {
@@ -419,13 +431,14 @@ pub(crate) enum Shortage {
     Resource(u16),
 }
 
-/// How many members of a template fit on a node of a class at once, by what is free alone.
-pub(crate) fn class_capacity(template: &Compiled, class: &class::Class) -> u32 {
+/// How many members of a template fit at once, by what is free alone.
+pub(crate) fn capacity_of(template: &Compiled, cards: &Inventory, free: &[i64]) -> u32 {
     let mut capacity = template
         .cards
-        .map_or(u32::MAX, |ask| class.cards.capacity(ask));
+        .as_ref()
+        .map_or(u32::MAX, |ask| cards.capacity(ask));
     for &(resource, amount) in &template.amounts {
-        let free = class.free.get(usize::from(resource)).copied().unwrap_or(0);
+        let free = free.get(usize::from(resource)).copied().unwrap_or(0);
         let fits = if free < amount { 0 } else { free / amount };
         capacity = capacity.min(u32::try_from(fits).unwrap_or(u32::MAX));
     }

@@ -8,8 +8,8 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 use hashbrown::HashTable;
 
 use crate::{
-    bits::CardSet,
     cluster::Cluster,
+    device::{Devices, Inventory},
     gang::{GangKey, ScoringRule},
     hash::Map,
     place::{Search, tree::Tree},
@@ -23,6 +23,7 @@ mod check;
 pub(crate) mod cycle;
 pub mod event;
 mod look;
+mod market;
 mod reserve;
 mod snapshot;
 pub(crate) mod store;
@@ -30,12 +31,16 @@ pub mod view;
 
 pub use check::{Inconsistency, LedgerLine};
 pub use event::{Event, Rejection};
+pub use market::{Market, UsualWork};
 pub use snapshot::Snapshot;
 pub use store::Purpose;
 use store::{Gang, GangIx, Pod, PodIx, Slab};
-pub use view::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView, Plan};
+pub use view::{
+    CardsView, Explanation, GangView, LooseView, MemberState, MemberView, NodeView, Part, PartView,
+    Plan,
+};
 
-pub use crate::cluster::NodeIx;
+pub use crate::{cluster::NodeIx, place::worth::PriceList};
 
 /// Index of a gang in its scheduler. Valid until the gang is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,6 +66,8 @@ pub struct Config {
     pub bind_backoff: Nanos,
     /// How long a degraded gang may stay so before its policy applies.
     pub degraded_deadline: Nanos,
+    /// The work that is usually asked for, for prices; empty: learnt from the pods that come.
+    pub usual: Vec<UsualWork>,
 }
 
 impl Default for Config {
@@ -72,6 +79,7 @@ impl Default for Config {
             search_steps: 200_000,
             bind_backoff: Nanos::from_secs(1),
             degraded_deadline: Nanos::from_secs(60),
+            usual: Vec::new(),
         }
     }
 }
@@ -115,8 +123,11 @@ pub struct Placement {
     pub pod: Uid,
     /// The node.
     pub node: NodeIx,
-    /// Its cards there.
-    pub cards: CardSet,
+    /// Its devices there.
+    pub devices: Devices,
+    /// Its position among the gang's members, by role, then name. Members of a role that are placed
+    /// together get places in order of topology: neighbours in rank are neighbours there.
+    pub rank: u32,
 }
 
 /// The engine. See the module's head.
@@ -153,7 +164,12 @@ pub struct Scheduler {
     cycle: cycle::Scratch,
     decision_hash: u64,
     /// Cards of held pods while their node is described anew.
-    remembered_cards: Vec<(PodIx, CardSet)>,
+    remembered_devices: Vec<(PodIx, Devices)>,
+    /// What a node's pods are dealt from, kept for its memory.
+    dealt: Inventory,
+    /// For the usual mix.
+    asked: market::Asked,
+    placed_since_prices: u32,
 }
 
 impl Scheduler {
@@ -183,7 +199,10 @@ impl Scheduler {
             placements: Vec::new(),
             cycle: cycle::Scratch::default(),
             decision_hash: 0,
-            remembered_cards: Vec::new(),
+            remembered_devices: Vec::new(),
+            dealt: Inventory::default(),
+            asked: market::Asked::default(),
+            placed_since_prices: 0,
         }
     }
 

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`units`], [`bits`] | integers with units; card and node sets in words |
 //! | [`request`] | what one member asks for |
-//! | `device` | the cards of a node: what fits, what is left |
+//! | [`device`] | card models, MIG, links; the cards of a node: what fits, what is left |
 //! | [`gang`] | the group tree and the life-cycle machine |
 //! | [`cluster`] | node states, classes of equal state, domains, the ledger with undo |
 //! | [`price`] | what a node state is worth for the work to come |
@@ -18,8 +18,8 @@
 //! | [`explain`] | reasons and counterfactuals |
 //! | [`engine`] | the face: events in, decisions out |
 //!
-//! Without the `alloc` feature only `units`, `bits` and `gang::life` exist, and nothing needs a
-//! heap.
+//! Without the `alloc` feature only `units`, `bits`, `gang::life` and the tables of `device` (`mig`,
+//! `model`, `names`, `overhead`) exist, and nothing needs a heap.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -32,8 +32,7 @@ extern crate std;
 pub mod bits;
 #[cfg(feature = "alloc")]
 pub mod cluster;
-#[cfg(feature = "alloc")]
-pub(crate) mod device;
+pub mod device;
 #[cfg(feature = "alloc")]
 pub mod engine;
 #[cfg(feature = "alloc")]

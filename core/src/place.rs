@@ -16,13 +16,13 @@
 use alloc::vec::Vec;
 
 use crate::{
-    bits::CardSet,
     cluster::{
         Cluster, NodeIx,
         domain::{KeyIx, NO_DOMAIN},
         shape::{StaticFit, static_fit},
         template::TemplateIx,
     },
+    device::Devices,
     explain::Cause,
     gang::ScoringRule,
 };
@@ -34,6 +34,7 @@ mod rates;
 pub(crate) mod relate;
 pub(crate) mod score;
 pub(crate) mod tree;
+pub(crate) mod worth;
 
 use rates::{Rate, Tables};
 use tree::Tree;
@@ -80,7 +81,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Placed {
     pub(crate) batch: u32,
     pub(crate) node: NodeIx,
-    pub(crate) cards: CardSet,
+    pub(crate) devices: Devices,
 }
 
 /// The search with its scratch memory, which is kept between searches.
@@ -95,6 +96,7 @@ pub(crate) struct Search {
     /// By tree node: a domain that a preferred level narrows to for now.
     narrowed: Vec<Option<(KeyIx, u32)>>,
     rates: Tables,
+    pub(crate) worth: worth::Worth,
     greedy: greedy::Scratch,
     bound: bound::Scratch,
     exhaust: exhaust::Scratch,
@@ -141,6 +143,20 @@ impl Search {
         outcome
     }
 
+    /// Brings a found plan into the order in which members take their places: by batch, then along
+    /// the topology, then by card.
+    pub(crate) fn sort_placed(&mut self, cluster: &Cluster) {
+        self.placed.sort_unstable_by_key(|place| {
+            (place.batch, cluster.node(place.node).rank, place.devices)
+        });
+    }
+
+    /// Takes new prices: every answer that rests on the old ones is forgotten.
+    pub(crate) fn set_prices(&mut self, list: Option<alloc::sync::Arc<worth::PriceList>>) {
+        self.worth.set(list);
+        self.rates.forget();
+    }
+
     /// Readies the scratch for counting with [`bound`] outside a search.
     pub(crate) fn prepare_for_bounds(&mut self, request: &Request<'_>) {
         self.reset(request);
@@ -155,7 +171,9 @@ impl Search {
         template: TemplateIx,
         rule: ScoringRule,
     ) -> Option<NodeIx> {
-        self.rates.of(template, rule).cheapest(cluster)
+        self.rates
+            .of(template, rule)
+            .cheapest(cluster, &mut self.worth)
     }
 
     /// Counts as if a tree node's domain were this one.
@@ -228,17 +246,38 @@ impl Search {
         node: NodeIx,
     ) -> bool {
         let template = request.batches[batch as usize].template;
-        let cards = match cluster.template(template).cards {
-            None => CardSet::EMPTY,
-            Some(ask) => match cluster.node(node).cards.choose(ask) {
-                Some(cards) => cards,
-                None => return false,
-            },
+        let compiled = cluster.template(template);
+        let devices = match &compiled.cards {
+            None => Devices::NONE,
+            Some(ask) => {
+                let rule = request.rule;
+                match worth::choose(&mut self.worth, rule, cluster, compiled, ask, node) {
+                    Some(devices) => devices,
+                    None => return false,
+                }
+            }
         };
-        cluster.charge(node, template, cards);
-        self.placed.push(Placed { batch, node, cards });
-        self.placed_of[batch as usize] += 1;
+        self.put_with(cluster, request, batch, node, devices);
         true
+    }
+
+    /// Charges one member of a batch with these devices, which are free, to a node.
+    fn put_with(
+        &mut self,
+        cluster: &mut Cluster,
+        request: &Request<'_>,
+        batch: u32,
+        node: NodeIx,
+        devices: Devices,
+    ) {
+        let template = request.batches[batch as usize].template;
+        cluster.charge(node, template, &devices);
+        self.placed.push(Placed {
+            batch,
+            node,
+            devices,
+        });
+        self.placed_of[batch as usize] += 1;
     }
 
     /// Capacity and price of one node for a batch; capacity 0 when it cannot take a member now.
@@ -254,11 +293,17 @@ impl Search {
         let Some(class) = cluster.node(node).class else {
             return Rate::default();
         };
-        let mut rate = self.rates.of_batch(batch).rate(cluster, class);
+        let template = request.batches[batch as usize].template;
+        let table = self.rates.of_batch(batch);
+        // Which of its cards are free is more than a class knows.
+        let mut rate = if cluster.template(template).names_cards().is_some() {
+            table.rate_node(cluster, &mut self.worth, (node, class))
+        } else {
+            table.rate(cluster, &mut self.worth, class)
+        };
         if rate.capacity == 0 {
             return rate;
         }
-        let template = request.batches[batch as usize].template;
         if cluster.template(template).needs_node_check() {
             match check_node(cluster, template, node, strict) {
                 Ok(preference) => {

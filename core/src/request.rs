@@ -9,7 +9,11 @@
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
-use crate::units::Nanos;
+use crate::{
+    bits::CardSet,
+    device::{links::Nearness, overhead::Overhead},
+    units::Nanos,
+};
 
 pub mod selector;
 
@@ -38,7 +42,7 @@ pub struct Template {
     pub labels: BTreeMap<String, String>,
     /// Amounts by resource name, cards excluded; see the module's head for units. Never negative.
     pub resources: BTreeMap<String, i64>,
-    /// Whole cards, if any.
+    /// Cards or parts of cards, if any.
     pub cards: Option<CardRequest>,
     /// Which nodes may be used.
     pub nodes: NodeRules,
@@ -50,14 +54,149 @@ pub struct Template {
     pub max_runtime: Option<Nanos>,
 }
 
-/// A request for whole cards of one kind, on one node.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+/// What a member asks of the cards of its node: whole ones, or parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct CardRequest {
     /// The resource name that counts these cards, such as `nvidia.com/gpu`.
     pub kind: String,
-    /// How many; at least 1.
+    /// How much of them.
+    pub want: CardWant,
+    /// Products that will do, as nodes name them or as [`device::model`](crate::device::model) does;
+    /// empty: any.
+    pub models: Vec<String>,
+    /// Memory that each card must have in all, in MiB; 0: any. Cards whose memory nobody told do not
+    /// pass a limit above 0.
+    pub min_card_memory_mib: u32,
+    /// How near to each other whole cards must be. Slices have no links at all: asking for an island
+    /// of them is refused.
+    pub near: Nearness,
+    /// These cards and no others.
+    pub only: Option<CardSet>,
+    /// Members with the same word here share one card; only for one share or slice a member. Empty:
+    /// no such group.
+    pub share_group: String,
+    /// The cards serve members with this word only, as long as one of them is there. Empty: shared
+    /// with anybody.
+    pub exclusive: String,
+    /// Memory that the member's processes take on top of what they say.
+    pub overhead: Overhead,
+}
+
+/// How much of a node's cards.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum CardWant {
+    /// So many whole cards, at least 1.
+    Whole(u32),
+    /// MIG instances.
+    Slices {
+        /// What instances; at most [`Devices::MOST_SLICES`](crate::device::Devices::MOST_SLICES) in
+        /// all.
+        slices: Vec<SliceRequest>,
+        /// On which cards, relative to each other.
+        cards: Apart,
+    },
+    /// Shares of cards, all alike.
+    Shares {
+        /// How many, at least 1; each is on one card.
+        count: u32,
+        /// Memory of each.
+        memory: ShareMemory,
+        /// Processor time of each in thousandths of a card, up to 1000; 0: not asked for.
+        compute_milli: u32,
+        /// On which cards, relative to each other.
+        cards: Apart,
+    },
+    /// Replicas of cards that a device plugin cuts by time slicing or MPS.
+    Replicas {
+        /// How many, at least 1.
+        count: u32,
+        /// On which cards, relative to each other.
+        cards: Apart,
+    },
+}
+
+impl Default for CardWant {
+    fn default() -> Self {
+        Self::Whole(1)
+    }
+}
+
+impl CardRequest {
+    /// How many whole cards; 0 when parts are asked for.
+    pub fn whole_cards(&self) -> u32 {
+        match self.want {
+            CardWant::Whole(count) => count,
+            _ => 0,
+        }
+    }
+
+    /// A request for whole cards without further conditions.
+    pub fn whole(kind: impl Into<String>, count: u32) -> Self {
+        Self {
+            kind: kind.into(),
+            want: CardWant::Whole(count),
+            ..Self::default()
+        }
+    }
+}
+
+/// MIG instances of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct SliceRequest {
+    /// How many, at least 1.
     pub count: u32,
+    /// Which.
+    pub slice: SliceChoice,
+}
+
+/// Which MIG instances will do.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum SliceChoice {
+    /// Those of this profile, such as `1g.10gb`.
+    Profile(String),
+    /// The cheapest that offer at least this.
+    AtLeast {
+        /// Memory in MiB that fits in it.
+        memory_mib: u32,
+        /// Compute slices; 0: any.
+        compute_slices: u8,
+    },
+}
+
+/// On which cards several parts of one member lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum Apart {
+    /// Each on a card of its own.
+    #[default]
+    Distinct,
+    /// All on one card.
+    Same,
+    /// As it comes.
+    Any,
+}
+
+/// Memory of a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum ShareMemory {
+    /// So many MiB; 0: not asked for.
+    Mib(u32),
+    /// So many thousandths of the card's, rounded down to whole MiB so that two halves fit, but at
+    /// least one. On a card whose memory nobody told, as many thousandths of its processor time.
+    Milli(u32),
 }
 
 /// Which nodes a member may use, and which it likes better.

@@ -51,10 +51,7 @@ fn template(cards: u32, cpu: i64) -> Template {
     Template {
         namespace: "team".into(),
         resources: BTreeMap::from([(CPU.to_owned(), cpu)]),
-        cards: (cards > 0).then(|| CardRequest {
-            kind: "gpu".into(),
-            count: cards,
-        }),
+        cards: (cards > 0).then(|| CardRequest::whole("gpu", cards)),
         ..Template::default()
     }
 }
@@ -73,7 +70,7 @@ fn pod(index: u64, template: &Arc<Template>, node: Option<String>) -> PodSpec {
             PodPhase::Pending
         },
         node,
-        cards: None,
+        devices: None,
         created: Nanos::ZERO,
         started: None,
         priority: 0,

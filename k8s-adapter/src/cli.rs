@@ -8,6 +8,7 @@ use std::{io, path::PathBuf, process::ExitCode};
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 
+mod cards;
 mod cluster;
 mod plan;
 mod simulate;
@@ -45,6 +46,8 @@ enum CliError {
     Nothing { paths: String },
     #[error("there is no gang or pod {name}{hint}")]
     NotFound { name: String, hint: String },
+    #[error(transparent)]
+    Cards(#[from] crate::card_models::CardsError),
     #[error("the result cannot be written as {format}: {message}")]
     Format {
         format: &'static str,
@@ -72,6 +75,7 @@ enum Command {
     Plan(plan::Args),
     Why(why::Args),
     Simulate(simulate::Args),
+    Cards(cards::Args),
     /// Print the completion script for a shell
     Completions {
         /// The shell
@@ -116,6 +120,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Cards(args) => cards::run(&args),
         Command::Completions { shell } => completions(shell),
         Command::Man { dir } => man(dir),
     };

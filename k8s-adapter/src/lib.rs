@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
-pub mod cards;
+pub mod card_models;
+mod cards;
 pub mod cli;
 pub mod expand;
 pub mod intake;

@@ -51,7 +51,7 @@ impl PodReader {
             role: String::new(),
             template,
             node: bound.then(|| (&*pod.spec.node_name).into()),
-            cards: None,
+            devices: None,
             phase,
             created: meta.creation_timestamp.unwrap_or_default().0,
             started: pod.status.start_time.map(|time| time.0),
@@ -251,7 +251,11 @@ status: {phase: Running, startTime: 1970-01-01T00:02:00Z}
         );
         assert_eq!((bound.problem, problems.len()), (None, 1));
         assert_eq!(
-            bound.template.cards.as_ref().map(|cards| cards.count),
+            bound
+                .template
+                .cards
+                .as_ref()
+                .map(|cards| cards.whole_cards()),
             Some(1)
         );
     }

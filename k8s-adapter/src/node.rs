@@ -6,13 +6,13 @@
 //! that a dump taken in between plans the same. Nothing here knows what runs on the node.
 
 use gangline::{
-    cluster::{NodeCards, NodeSpec},
+    cluster::NodeSpec,
     request::{Taint, TaintEffect},
 };
 
 use crate::{
     api,
-    cards::card_kind,
+    cards::{Offered, node_cards},
     pod::{MOST_AMOUNT, in_core_units},
     problem::{FieldPath, Problems},
     rules::taint,
@@ -79,6 +79,7 @@ fn add_amounts(node: &api::Node, spec: &mut NodeSpec, problems: &mut Problems) {
         Some(list) => (list, status.name("allocatable")),
         None => (&node.status.capacity, status.name("capacity")),
     };
+    let mut offered = Offered::default();
     for (name, quantity) in list.iter() {
         let amount = match quantity.milli() {
             Ok(milli) => in_core_units(name, milli),
@@ -96,20 +97,12 @@ fn add_amounts(node: &api::Node, spec: &mut NodeSpec, problems: &mut Problems) {
             continue;
         };
         let amount = amount.min(MOST_AMOUNT);
-        let (Some(kind), Ok(count)) = (card_kind(name), u32::try_from(amount)) else {
-            spec.resources.insert(name.into(), amount);
+        if offered.take(name, amount, &path.key(name), problems) {
             continue;
-        };
-        if count > 0 {
-            let model = node.metadata.labels.get(kind.model_label);
-            spec.cards.push(NodeCards {
-                kind: name.into(),
-                count,
-                model: model.map_or_else(String::new, |model| (&**model).into()),
-                ..NodeCards::default()
-            });
         }
+        spec.resources.insert(name.into(), amount);
     }
+    spec.cards = node_cards(node, &offered, problems);
 }
 
 #[cfg(test)]

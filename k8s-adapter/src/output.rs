@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use gangline::{
     GangId, NodeIx, Scheduler, Verdict,
     bits::CardSet,
+    device::overhead::Need,
     engine::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView},
     explain::{Counterfactual, DomainAttempt, Explainer, Reason},
     gang::life::{End, Phase},
@@ -16,8 +17,10 @@ use gangline::{
 };
 use serde::{Serialize, Serializer};
 
+use self::devices::{Held, LinksReport, PartReport};
 use crate::load::Complaint;
 
+pub mod devices;
 pub mod text;
 
 /// Version of the schema. It changes when a field changes its meaning or goes away; new fields may
@@ -67,8 +70,10 @@ impl From<Complaint> for ComplaintReport {
 pub struct CardTotals {
     /// All of them.
     pub total: u32,
-    /// Held by a gang.
+    /// Held by somebody, whole or in part.
     pub held: u32,
+    /// Of those held: the ones that are held in parts.
+    pub in_parts: u32,
     /// Free and healthy, on nodes that take members.
     pub free: u32,
     /// Neither: unhealthy, or free on a cordoned node.
@@ -142,9 +147,18 @@ pub struct MemberReport {
     pub state: MemberState,
     /// Its node, bound or planned.
     pub node: Option<String>,
-    /// Its cards there.
+    /// Its cards there, whole or in part.
     #[serde(serialize_with = "card_list")]
     pub cards: CardSet,
+    /// The parts of cards that it holds; empty when it has whole ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartReport>,
+    /// How its cards reach each other, when it has several whole ones and that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub links: Option<LinksReport>,
+    /// The memory that each of its parts needs, term by term in MiB, when it asks for an amount.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Need>,
     /// Why it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<ReasonReport>,
@@ -302,16 +316,20 @@ impl GangReport {
             counterfactuals: Vec::new(),
         });
         let mut reasons: BTreeMap<String, Reason> = why.members.into_iter().collect();
-        let member = |member: &MemberView<'_>| MemberReport {
-            pod: member.name.to_owned(),
-            role: member.role.to_owned(),
-            state: member.state,
-            node: member
-                .node
-                .and_then(|node| nodes.get(node))
-                .map(|node| node.name.to_owned()),
-            cards: member.cards,
-            reason: reasons.remove(member.name).map(Into::into),
+        let member = |member: &MemberView<'_>| {
+            let node = member.node.and_then(|node| nodes.get(node));
+            let held = node.map(|node| Held::new(member, node)).unwrap_or_default();
+            MemberReport {
+                pod: member.name.to_owned(),
+                role: member.role.to_owned(),
+                state: member.state,
+                node: node.map(|node| node.name.to_owned()),
+                cards: member.devices.cards,
+                parts: held.parts,
+                links: held.links,
+                memory: member.memory,
+                reason: reasons.remove(member.name).map(Into::into),
+            }
         };
         Self {
             id: gang.id,
@@ -444,6 +462,7 @@ pub fn card_totals(nodes: &[NodeView<'_>]) -> BTreeMap<String, CardTotals> {
             };
             kind.total += cards.all.len();
             kind.held += held.len();
+            kind.in_parts += parted_cards(cards).len();
             kind.free += free.len();
             kind.unusable += rest.difference(free).len();
         }
@@ -451,7 +470,14 @@ pub fn card_totals(nodes: &[NodeView<'_>]) -> BTreeMap<String, CardTotals> {
     totals
 }
 
-/// The cards that somebody holds.
+/// The cards of which somebody holds a part.
+pub fn parted_cards(cards: &CardsView<'_>) -> CardSet {
+    let bit = |card: u32| CardSet(1_u64.checked_shl(card).unwrap_or(0));
+    let parts = cards.parts.iter();
+    parts.fold(CardSet::EMPTY, |all, part| all.union(bit(part.card)))
+}
+
+/// The cards that somebody holds, whole or in part.
 pub fn held_cards(cards: &CardsView<'_>) -> CardSet {
     let union = |all: CardSet, (some, _): &(CardSet, GangId)| all.union(*some);
     cards.held.iter().fold(CardSet::EMPTY, union)

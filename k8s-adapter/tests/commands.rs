@@ -45,6 +45,9 @@ fn exit_codes_are_those_of_the_documents() {
         "a dump is no scenario"
     );
     assert_eq!(code(&["simulate", "docs/examples/scenario.yaml"]), Some(0));
+    assert_eq!(code(&["cards"]), Some(0));
+    assert_eq!(code(&["cards", "A30", "--occupied", "4g.24gb@0"]), Some(0));
+    assert_eq!(code(&["cards", "no-such-card"]), Some(1));
 }
 
 #[test]

@@ -90,6 +90,7 @@ fn documents_show_what_the_commands_print() {
     }
     let mut documents = files(&examples);
     documents.retain(|file| file.extension().is_some_and(|end| end == "md"));
+    documents.push(root.join("docs/cards.md"));
     documents.push(root.join("docs/scenarios.md"));
     let mut commands = 0;
     for path in &documents {

@@ -32,7 +32,7 @@ fn a_pod_asks_for_what_kube_scheduler_counts() {
         ours.extend(
             request
                 .cards
-                .map(|cards| (cards.kind, i64::from(cards.count))),
+                .map(|cards| (cards.kind.clone(), i64::from(cards.whole_cards()))),
         );
         assert!(problems.is_empty(), "line {}: {problems:?}", index + 1);
         assert_eq!(ours, case.requests, "line {}", index + 1);

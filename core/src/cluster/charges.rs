@@ -1,31 +1,31 @@
 //! Charges: what members take from nodes, made, taken back, and undone to a mark.
 
 use super::{Cluster, JournalEntry, NodeIx, Shortage, template::TemplateIx};
-use crate::bits::CardSet;
+use crate::device::Devices;
 
 impl Cluster {
     /// Charges a member of a template with these cards to a node, whether it fits or not.
-    pub(crate) fn charge(&mut self, node: NodeIx, template: TemplateIx, cards: CardSet) {
-        self.change(node, template, cards, true);
+    pub(crate) fn charge(&mut self, node: NodeIx, template: TemplateIx, devices: &Devices) {
+        self.change(node, template, devices, true);
     }
 
     /// Takes back a charge that was made with the same arguments.
-    pub(crate) fn release(&mut self, node: NodeIx, template: TemplateIx, cards: CardSet) {
-        self.change(node, template, cards, false);
+    pub(crate) fn release(&mut self, node: NodeIx, template: TemplateIx, devices: &Devices) {
+        self.change(node, template, devices, false);
     }
 
     pub(super) fn change(
         &mut self,
         node: NodeIx,
         template: TemplateIx,
-        cards: CardSet,
+        devices: &Devices,
         made: bool,
     ) {
         if self.journaling {
             self.journal.push(JournalEntry {
                 node,
                 template,
-                cards,
+                devices: *devices,
                 made,
             });
         }
@@ -50,12 +50,12 @@ impl Cluster {
                 slot.ports.swap_remove(at);
             }
         }
-        if let Some(ask) = compiled.cards {
+        if let Some(ask) = &compiled.cards {
             let before = slot.cards.free(ask.kind);
             if made {
-                slot.cards.take(ask, cards);
+                slot.cards.take(ask, devices);
             } else {
-                slot.cards.give_back(ask, cards);
+                slot.cards.give_back(ask, devices);
             }
             let after = slot.cards.free(ask.kind);
             if before != after {
@@ -83,7 +83,7 @@ impl Cluster {
             let Some(entry) = self.journal.pop() else {
                 break;
             };
-            self.change(entry.node, entry.template, entry.cards, !entry.made);
+            self.change(entry.node, entry.template, &entry.devices, !entry.made);
         }
         self.journaling = true;
     }
@@ -100,7 +100,8 @@ impl Cluster {
         let compiled = self.template(template);
         if let Some(ask) = compiled
             .cards
-            .filter(|&ask| self.node(node).cards.capacity(ask) == 0)
+            .as_ref()
+            .filter(|ask| self.node(node).cards.capacity(ask) == 0)
         {
             return Some(Shortage::Cards(ask.kind));
         }

@@ -225,8 +225,6 @@ fn hash_state(shape: ShapeIx, free: &[i64], cards: &Inventory) -> u64 {
     for &amount in free {
         hasher.write_u64(amount as u64);
     }
-    for (kind, free, all) in cards.signature() {
-        hasher.write_u64(u64::from(kind) << 32 | u64::from(free) << 16 | u64::from(all));
-    }
+    cards.hash_state(&mut hasher);
     hasher.finish()
 }

@@ -101,7 +101,7 @@ impl Partition {
         let Some(domain) = self.domains.get_mut(domain as usize) else {
             return;
         };
-        for (kind, free, _) in cards.signature() {
+        for (kind, free) in cards.free_by_kind() {
             domain.shift(kind, free, add);
         }
     }

@@ -5,7 +5,7 @@
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
-use crate::{bits::CardSet, request::Taint};
+use crate::{bits::CardSet, device::links::LinkMatrix, request::Taint};
 
 /// A node: what it offers, how it is marked, and where it stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct NodeSpec {
 }
 
 /// Cards of one kind on a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
     derive(serde::Serialize, serde::Deserialize),
@@ -47,6 +47,43 @@ pub struct NodeCards {
     pub model: String,
     /// Cards that must not be given to anyone.
     pub unhealthy: CardSet,
+    /// Memory of one card in MiB; 0: what the model's table says.
+    pub memory_mib: u32,
+    /// How each card may be used: nothing means all whole, one entry holds for all, otherwise one
+    /// entry a card.
+    pub modes: Vec<CardMode>,
+    /// How the cards reach each other; `None`: nobody told.
+    pub links: Option<LinkMatrix>,
+    /// MIG instances of which only the number is known, by profile: what a device plugin tells.
+    pub slices: BTreeMap<String, u32>,
+}
+
+/// How a card may be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum CardMode {
+    /// As a whole only.
+    #[default]
+    Whole,
+    /// As a whole, or in shares of memory and processor time.
+    Shared,
+    /// In so many replicas, at least 2.
+    Replicas(u32),
+    /// In the MIG instances that exist.
+    MigStatic(Vec<MigInstance>),
+    /// As a whole, or in MIG instances that are made when somebody needs them.
+    MigDynamic,
+}
+
+/// A MIG instance that exists on a card.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct MigInstance {
+    /// Its profile, such as `1g.10gb`.
+    pub profile: String,
+    /// The first memory slice that it takes.
+    pub start: u8,
 }
 
 impl NodeSpec {

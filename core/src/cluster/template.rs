@@ -45,9 +45,21 @@ impl Compiled {
     /// Whether a node's answer depends on more than its class: its name, ports, other pods.
     pub(crate) fn needs_node_check(&self) -> bool {
         self.names_nodes
+            || self.names_cards().is_some()
             || !self.source.host_ports.is_empty()
             || self.has_relations()
             || !self.counted_by.is_empty()
+    }
+
+    /// How much of a resource a member takes.
+    pub(crate) fn asks_for(&self, resource: u16) -> i64 {
+        let amount = self.amounts.iter().find(|&&(asked, _)| asked == resource);
+        amount.map_or(0, |&(_, amount)| amount)
+    }
+
+    /// The ask, if it says which cards by their numbers.
+    pub(crate) fn names_cards(&self) -> Option<&CardAsk> {
+        self.cards.as_ref().filter(|ask| ask.source.only.is_some())
     }
 
     /// Whether nodes of one class are all the same to it, wishes included.

@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     device::CardAsk,
-    request::{LabelSelector, NamespaceScope, PODS, PodTerm, Template},
+    request::{
+        CardRequest, LabelSelector, NODE_LEVEL, NamespaceScope, Operator, PODS, PodTerm,
+        Requirement, Template,
+    },
     symbols::Symbol,
 };
 
@@ -61,6 +64,9 @@ impl Cluster {
     }
 
     pub(super) fn compile_projected(&mut self, source: &Arc<Template>) -> TemplateIx {
+        if let Some(grouped) = with_share_group(source) {
+            return self.compile_projected(&Arc::new(grouped));
+        }
         if source
             .labels
             .keys()
@@ -82,6 +88,12 @@ impl Cluster {
         }
     }
 
+    fn card_ask(&mut self, cards: &CardRequest) -> CardAsk {
+        let mut word = |text: &str| (!text.is_empty()).then(|| self.symbols.intern(text));
+        let (group, exclusive) = (word(&cards.share_group), word(&cards.exclusive));
+        CardAsk::new(self.kind(&cards.kind), cards.clone(), group, exclusive)
+    }
+
     pub(super) fn compile_new(&mut self, source: &Arc<Template>) -> TemplateIx {
         let ix = TemplateIx(self.templates.len() as u32);
         let mut amounts: SmallVec<[(u16, i64); 4]> = SmallVec::new();
@@ -93,14 +105,7 @@ impl Cluster {
             }
         }
         amounts.sort_unstable();
-        let cards = source
-            .cards
-            .as_ref()
-            .filter(|cards| cards.count > 0)
-            .map(|cards| CardAsk {
-                kind: self.kind(&cards.kind),
-                count: cards.count,
-            });
+        let cards = source.cards.as_ref().map(|cards| self.card_ask(cards));
         let relations = &source.relations;
         let anti_affinity: Vec<TermIx> = relations
             .anti_affinity
@@ -308,4 +313,32 @@ impl Cluster {
         #[allow(clippy::disallowed_methods, reason = "collected into an ordered map")]
         self.namespaces.iter().map(described).collect()
     }
+}
+
+/// The label that members of a share group get, so that others find their node.
+const SHARE_GROUP: &str = "gangline.io/share-group";
+
+/// A template whose members share one card with their group: they must be on one node, for which
+/// there is a rule already. Which card of it is the device layer's business. `None`: no group, or
+/// the rule is there.
+fn with_share_group(source: &Template) -> Option<Template> {
+    let group = &source.cards.as_ref()?.share_group;
+    if group.is_empty() || source.labels.get(SHARE_GROUP) == Some(group) {
+        return None;
+    }
+    let mut grouped = source.clone();
+    grouped.labels.insert(SHARE_GROUP.into(), group.clone());
+    grouped.relations.affinity.push(PodTerm {
+        topology_key: NODE_LEVEL.into(),
+        selector: LabelSelector {
+            requirements: [Requirement {
+                key: SHARE_GROUP.into(),
+                operator: Operator::In,
+                values: [group.clone()].into(),
+            }]
+            .into(),
+        },
+        ..PodTerm::default()
+    });
+    Some(grouped)
 }

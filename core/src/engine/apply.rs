@@ -43,6 +43,7 @@ impl Scheduler {
                     self.remove_pod(pod);
                 }
             }
+            Event::Prices(list) => self.take_prices(list),
             Event::BindFailed {
                 pod,
                 permanent,

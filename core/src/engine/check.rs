@@ -9,7 +9,11 @@ use alloc::{
 use core::hash::Hasher;
 
 use super::{NodeIx, Purpose, Scheduler, store::Tally};
-use crate::{bits::CardSet, hash::WordHasher, units::Uid};
+use crate::{
+    device::{Devices, Inventory},
+    hash::WordHasher,
+    units::Uid,
+};
 
 /// A figure that the engine keeps and that does not follow from the objects it knows. Never seen;
 /// tests and `gangline check` look for it.
@@ -31,8 +35,8 @@ pub struct LedgerLine<'a> {
     pub owner: Uid,
     /// The node's name.
     pub node: &'a str,
-    /// The cards.
-    pub cards: CardSet,
+    /// The devices.
+    pub devices: Devices,
     /// Why.
     pub purpose: Purpose,
     /// For a hold: how long it stands at most, from now, before it is given back.
@@ -67,7 +71,7 @@ impl Scheduler {
                 Some(LedgerLine {
                     owner: pod.spec.uid,
                     node: self.cluster.node_name(charge.node),
-                    cards: charge.cards,
+                    devices: charge.devices,
                     purpose: charge.purpose,
                     deadline_in: life.filter(|_| held).and_then(|life| life.deadline_left()),
                 })
@@ -81,8 +85,7 @@ impl Scheduler {
     pub fn check(&self) -> Result<(), Inconsistency> {
         let nodes = self.cluster.node_count();
         let mut on_node = alloc::vec![0_usize; nodes];
-        let mut used: BTreeMap<(NodeIx, u16), CardSet> = BTreeMap::new();
-        let mut asked: BTreeMap<(NodeIx, u16), u32> = BTreeMap::new();
+        let mut used: BTreeMap<NodeIx, Inventory> = BTreeMap::new();
         let mut taken: BTreeMap<(NodeIx, u16), i64> = BTreeMap::new();
         for (_, pod) in self.pods.iter() {
             let Some(charge) = pod.charge else { continue };
@@ -91,16 +94,25 @@ impl Scheduler {
             for &(resource, amount) in &template.amounts {
                 *taken.entry((charge.node, resource)).or_default() += amount;
             }
-            if let Some(ask) = template.cards {
-                *asked.entry((charge.node, ask.kind)).or_default() += ask.count;
-                let all = used.entry((charge.node, ask.kind)).or_default();
-                let twice = all.intersection(charge.cards);
-                let what = format!(
-                    "cards given twice on {}",
-                    self.cluster.node_name(charge.node)
-                );
-                compare(&what, &twice.to_string(), &String::new())?;
-                *all = all.union(charge.cards);
+            if let Some(ask) = &template.cards {
+                let used = used.entry(charge.node).or_insert_with(|| {
+                    let mut cards = self.cluster.node(charge.node).cards.clone();
+                    cards.empty();
+                    cards
+                });
+                let what = || {
+                    let node = self.cluster.node_name(charge.node);
+                    format!("devices of {} on {node}", pod.spec.name)
+                };
+                let twice = used.conflict(&charge.devices, ask.kind);
+                if twice {
+                    compare(
+                        &what(),
+                        &format!("{:?}", charge.devices),
+                        &"given twice".into(),
+                    )?;
+                }
+                used.take(ask, &charge.devices);
             }
         }
         for ix in 0..nodes as u32 {
@@ -120,15 +132,15 @@ impl Scheduler {
                 );
                 compare(&what, &free, &derived)?;
             }
-            for pool in self.cluster.node(node).cards.pools() {
-                let derived = used.get(&(node, pool.kind)).copied().unwrap_or_default();
-                let what = format!("used {} on {name}", self.cluster.kind_name(pool.kind));
-                compare(&what, &pool.used.to_string(), &derived.to_string())?;
-            }
-            for pool in self.cluster.node(node).cards.counted() {
-                let derived = asked.get(&(node, pool.kind)).copied().unwrap_or_default();
-                let what = format!("used {} on {name}", self.cluster.kind_name(pool.kind));
-                compare(&what, &pool.used, &derived)?;
+            let kept = &self.cluster.node(node).cards;
+            let derived = used.remove(&node).unwrap_or_else(|| {
+                let mut cards = kept.clone();
+                cards.empty();
+                cards
+            });
+            if !kept.same_use(&derived) {
+                let what = format!("cards in use on {name}");
+                compare(&what, &format!("{kept:?}"), &format!("{derived:?}"))?;
             }
         }
         for (_, gang) in self.gangs.iter() {
@@ -178,7 +190,7 @@ impl Scheduler {
                 cards.push((self.cluster.kind_name(pool.kind), pool.free().0));
             }
             for pool in self.cluster.node(node).cards.counted() {
-                cards.push((self.cluster.kind_name(pool.kind), u64::from(pool.used)));
+                cards.push((self.cluster.kind_name(pool.kind), pool.used));
             }
             cards.sort_unstable();
             for (name, free) in cards {
@@ -189,7 +201,7 @@ impl Scheduler {
         for line in self.ledger() {
             hasher.write_u128(line.owner.0);
             hasher.write(line.node.as_bytes());
-            hasher.write_u64(line.cards.0);
+            core::hash::Hash::hash(&line.devices, &mut hasher);
             hasher.write_u8(u8::from(line.purpose == Purpose::Held));
         }
         let mut gangs: Vec<(u128, u64)> = Vec::new();

@@ -114,8 +114,12 @@ impl Scheduler {
                     continue;
                 };
                 if let Some(charge) = pod.charge.filter(|_| pod.released) {
-                    let (pod, node, cards) = (pod.spec.uid, charge.node, charge.cards);
-                    self.placements.push(Placement { pod, node, cards });
+                    self.placements.push(Placement {
+                        pod: pod.spec.uid,
+                        node: charge.node,
+                        devices: charge.devices,
+                        rank: index as u32,
+                    });
                 }
             }
             self.tell(gang, Verdict::Release, start);
@@ -360,28 +364,34 @@ impl Scheduler {
     fn hold_plan(&mut self, ix: GangIx, members: &mut Members) {
         self.cluster.commit();
         let start = self.placements.len();
+        self.search.sort_placed(&self.cluster);
         let placed = core::mem::take(&mut self.search.placed);
         // The machine sees the plan before its members are held.
         let commands = self.drive(ix, life::Event::PlanFound);
         if !commands.contains(Command::Hold) {
             for place in &placed {
                 let template = members.batches[place.batch as usize].template;
-                self.cluster.release(place.node, template, place.cards);
+                self.cluster.release(place.node, template, &place.devices);
             }
             self.search.placed = placed;
             return;
         }
         members.start_plan();
         for place in &placed {
-            let Some(member) = members.next_of(place.batch) else {
+            let Some((rank, member)) = members.next_of(place.batch) else {
                 continue;
             };
             self.count(member, false);
-            self.note_charge(member, place.node, place.cards, Purpose::Held);
+            self.note_charge(member, place.node, place.devices, Purpose::Held);
             self.count(member, true);
             if let Some(pod) = self.pods.get(member.0) {
-                let (pod, node, cards) = (pod.spec.uid, place.node, place.cards);
-                self.placements.push(Placement { pod, node, cards });
+                self.placed_since_prices = self.placed_since_prices.saturating_add(1);
+                self.placements.push(Placement {
+                    pod: pod.spec.uid,
+                    node: place.node,
+                    devices: place.devices,
+                    rank,
+                });
             }
         }
         self.search.placed = placed;
@@ -414,7 +424,10 @@ impl Scheduler {
         for placement in &self.placements[start.min(self.placements.len())..] {
             hasher.write_u128(placement.pod.0);
             hasher.write(self.cluster.node_name(placement.node).as_bytes());
-            hasher.write_u64(placement.cards.0);
+            hasher.write_u64(placement.devices.cards.0);
+            for slice in placement.devices.slices() {
+                hasher.write(&[slice.card, slice.profile, slice.start]);
+            }
         }
         self.decision_hash = hasher.finish();
         self.decisions.push(Decision {
@@ -447,13 +460,14 @@ impl Members {
         }
     }
 
-    /// The next member of a batch, in member order, that the plan at hand has not used.
-    pub(crate) fn next_of(&mut self, batch: u32) -> Option<PodIx> {
+    /// The next member of a batch, in member order, that the plan at hand has not used, and its rank:
+    /// its position among all members of the gang.
+    pub(crate) fn next_of(&mut self, batch: u32) -> Option<(u32, PodIx)> {
         let first = self.waiting.partition_point(|&(other, ..)| other < batch);
         let used = self.used.get_mut(batch as usize)?;
         *used += 1;
-        let &(_, _, member) = self.waiting.get(first + *used as usize - 1)?;
-        Some(member)
+        let &(_, rank, member) = self.waiting.get(first + *used as usize - 1)?;
+        Some((rank, member))
     }
 
     /// Starts a plan: no member is used.

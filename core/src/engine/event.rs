@@ -3,11 +3,13 @@
 //! Events carry whole objects keyed by identity, so that any legal order of arrival ends in the same
 //! state. A refused event ([`Rejection`]) changes nothing.
 
-use alloc::{collections::BTreeMap, string::String};
+use alloc::{boxed::Box, collections::BTreeMap, string::String};
 
 use crate::{
     cluster::NodeSpec,
+    device::{CardRequestError, NodeCardsError},
     gang::{GangKey, GangSpec, PodSpec},
+    place::worth::PriceList,
     units::Uid,
 };
 
@@ -50,6 +52,8 @@ pub enum Event {
         /// Its identity.
         uid: Uid,
     },
+    /// Prices for the rules that need some.
+    Prices(PriceList),
     /// A bind that we asked for did not happen.
     BindFailed {
         /// The pod.
@@ -75,6 +79,24 @@ pub enum Rejection {
         value: String,
         /// What would be accepted.
         accepted: String,
+    },
+    /// A pod asks for cards in a way that makes no sense.
+    #[error("{object}: template.{error}")]
+    Cards {
+        /// Kind and name.
+        object: String,
+        /// What is wrong.
+        error: CardRequestError,
+    },
+    /// A node is said to have cards that cannot be.
+    #[error("{object}: {kind}: {error}")]
+    NodeCards {
+        /// Kind and name.
+        object: String,
+        /// The kind of cards.
+        kind: String,
+        /// What is wrong.
+        error: Box<NodeCardsError>,
     },
     /// A table is full.
     #[error("{what}: {given} given, at most {limit} are held")]

@@ -4,11 +4,12 @@ use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::{
     GangId, NodeIx, Scheduler, Verdict,
-    view::{CardsView, GangView, MemberState, MemberView, NodeView},
+    view::{CardsView, GangView, LooseView, MemberState, MemberView, NodeView, PartView},
 };
 use crate::{
     bits::CardSet,
     cluster::domain::NO_DOMAIN,
+    device::part_of,
     gang::life::{End, Phase},
 };
 
@@ -84,17 +85,22 @@ impl Scheduler {
             (None, Some(pod)) => (pod.spec.namespace.as_str(), pod.spec.name.as_str(), ""),
             (None, None) => return None,
         };
-        let members = gang.members.iter().filter_map(|member| {
+        let members = (0_u32..).zip(&gang.members).filter_map(|(rank, member)| {
             let pod = self.pods.get(member.0)?;
-            let ask = self.cluster.template(pod.template).cards;
+            let ask = &self.cluster.template(pod.template).cards;
             Some(MemberView {
                 uid: pod.spec.uid,
                 name: &pod.spec.name,
                 role: &pod.spec.role,
+                rank,
                 state: pod.state(),
                 node: pod.charge.map(|charge| charge.node),
-                cards: pod.charge.map(|charge| charge.cards).unwrap_or_default(),
-                wants_cards: ask.map(|ask| (ask.count, self.cluster.kind_name(ask.kind))),
+                devices: pod.charge.map(|charge| charge.devices).unwrap_or_default(),
+                wants_cards: ask.as_ref().map(|ask| &ask.source),
+                memory: pod.charge.zip(ask.as_ref()).and_then(|(charge, ask)| {
+                    let pool = self.cluster.node(charge.node).cards.pool(ask.kind)?;
+                    pool.hardware.memory_of_part(ask)
+                }),
             })
         });
         Some(GangView {
@@ -141,26 +147,49 @@ impl Scheduler {
         let cards = node.cards.pools().iter().map(|pool| {
             let kind = cluster.kind_name(pool.kind);
             let mut held: BTreeMap<GangId, CardSet> = BTreeMap::new();
+            let mut parts = Vec::new();
             for pod in self
                 .pods_on(ix)
                 .iter()
                 .filter_map(|pod| self.pods.get(pod.0))
             {
-                let ask = cluster.template(pod.template).cards;
-                if let Some(charge) = pod
-                    .charge
-                    .filter(|_| ask.is_some_and(|a| a.kind == pool.kind))
-                {
+                let ask = cluster.template(pod.template).cards.as_ref();
+                let ask = ask.filter(|ask| ask.kind == pool.kind);
+                if let (Some(ask), Some(charge)) = (ask, pod.charge) {
                     let all = held.entry(pod.gang).or_default();
-                    *all = all.union(charge.cards);
+                    *all = all.union(charge.devices.cards);
+                    parts.extend(charge.devices.slices().filter_map(|slice| {
+                        Some(PartView {
+                            card: slice.card.into(),
+                            part: part_of(&pool.hardware, ask, slice)?,
+                            gang: pod.gang,
+                            pod: pod.spec.uid,
+                        })
+                    }));
                 }
             }
+            parts.sort_unstable();
             let model = spec.and_then(|spec| spec.cards.iter().find(|cards| cards.kind == kind));
             CardsView {
                 kind,
                 model: model.map_or("", |cards| &cards.model),
+                modes: model.map_or(&[], |cards| &cards.modes),
+                known: pool.hardware.model,
+                links: pool.hardware.links.as_ref(),
+                loose: node
+                    .cards
+                    .loose(pool.kind)
+                    .zip(&pool.hardware.loose)
+                    .map(|(loose, (profile, _))| LooseView {
+                        profile,
+                        all: loose.all,
+                        used: loose.used,
+                    })
+                    .collect(),
                 all: pool.all,
                 unhealthy: pool.unhealthy,
+                memory_mib: pool.hardware.memory_mib,
+                parts,
                 held: held
                     .into_iter()
                     .map(|(gang, cards)| (cards, gang))
@@ -178,7 +207,8 @@ impl Scheduler {
             });
         // Cards without identity are shown among the amounts.
         let counted = node.cards.counted().iter().map(|counted| {
-            let free = i64::from(counted.all) - i64::from(counted.used);
+            let used = i64::try_from(counted.used).unwrap_or(i64::MAX);
+            let free = i64::from(counted.all).saturating_sub(used);
             (
                 cluster.kind_name(counted.kind),
                 free,

@@ -189,7 +189,7 @@ impl Scheduler {
             };
             if let Some(charge) = pod.charge {
                 self.cluster
-                    .release(charge.node, pod.template, charge.cards);
+                    .release(charge.node, pod.template, &charge.devices);
             }
         }
         let outcome = self.search_unreserved(ix, members);

@@ -4,16 +4,19 @@
 //! feeds the objects through `apply` and then sets the rest: lives with their remaining times,
 //! holds, pauses, the reservation.
 
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
 use super::{
     Config, Event, Rejection, Reservation, Scheduler, Verdict,
+    market::Asked,
     store::{BindFailures, Purpose},
 };
 use crate::{
-    bits::CardSet,
     cluster::NodeSpec,
+    device::Devices,
     gang::{GangKey, GangSpec, PodSpec, life::Life},
+    place::worth::PriceList,
+    request::Template,
     units::{Nanos, Uid},
 };
 
@@ -41,6 +44,10 @@ pub struct Snapshot {
     pub reservation: Option<ReservationState>,
     /// How many requeues there have been.
     pub requeues: u64,
+    /// The prices that decide.
+    pub prices: Option<PriceList>,
+    /// Work that was asked for so far, each with its weight, for the usual mix.
+    pub asked: Vec<(Arc<Template>, u64)>,
 }
 
 /// A group and where it is in its life. Kept apart from its members.
@@ -73,8 +80,8 @@ pub struct GangState {
 pub struct PodState {
     /// The pod.
     pub spec: PodSpec,
-    /// Node and cards that are held for it.
-    pub held: Option<(String, CardSet)>,
+    /// Node and devices that are held for it.
+    pub held: Option<(String, Devices)>,
     /// Its release was asked for.
     pub released: bool,
     /// Failed binds.
@@ -95,7 +102,7 @@ pub struct ReservationState {
 
 impl Snapshot {
     /// The version that this library writes and the only one that it reads.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 }
 
 impl Scheduler {
@@ -141,7 +148,7 @@ impl Scheduler {
                 held: pod
                     .charge
                     .filter(|charge| charge.purpose == Purpose::Held)
-                    .map(|charge| (self.cluster.node_name(charge.node).into(), charge.cards)),
+                    .map(|charge| (self.cluster.node_name(charge.node).into(), charge.devices)),
                 released: pod.released,
                 failures: pod.failures.as_deref().cloned(),
             })
@@ -176,6 +183,8 @@ impl Scheduler {
             pods,
             reservation,
             requeues: self.requeues,
+            prices: self.prices().cloned(),
+            asked: self.asked.list(),
         }
     }
 
@@ -217,12 +226,15 @@ impl Scheduler {
                 }
                 engine.count(ix, true);
             }
-            if let Some((node, cards)) = pod.held {
-                holds.push((ix, node, cards));
+            if let Some((node, devices)) = pod.held {
+                holds.push((ix, node, devices));
             }
         }
-        for (ix, node, cards) in holds {
-            engine.restore_hold(ix, &node, cards);
+        // What the pods alone would say of the usual mix is overwritten by what was.
+        engine.asked = Asked::from_list(snapshot.asked);
+        engine.search.set_prices(snapshot.prices.map(Arc::new));
+        for (ix, node, devices) in holds {
+            engine.restore_hold(ix, &node, devices);
         }
         // Lives last: what the objects alone led to is overwritten by what was.
         engine.releases.clear();

@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 
 use super::{NodeIx, Verdict, view::MemberState};
 use crate::{
-    bits::CardSet,
     cluster::template::TemplateIx,
+    device::Devices,
     gang::{
         GangKey, GangSpec, PodPhase, PodSpec,
         life::{Census, Life, Phase},
@@ -40,7 +40,7 @@ pub enum Purpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Charge {
     pub(crate) node: NodeIx,
-    pub(crate) cards: CardSet,
+    pub(crate) devices: Devices,
     pub(crate) purpose: Purpose,
 }
 

@@ -5,8 +5,11 @@ use alloc::{string::String, vec::Vec};
 use super::{GangId, NodeIx, Verdict};
 use crate::{
     bits::CardSet,
+    cluster::spec::CardMode,
+    device::{Devices, links::LinkTable, model::CardModel, overhead::Need},
     explain::{Counterfactual, DomainAttempt, Reason},
     gang::life::Phase,
+    request::CardRequest,
     units::{Nanos, Uid},
 };
 
@@ -50,14 +53,19 @@ pub struct MemberView<'a> {
     pub name: &'a str,
     /// Its role; empty when the gang has only one.
     pub role: &'a str,
+    /// Its position among the gang's members.
+    pub rank: u32,
     /// What it is doing.
     pub state: MemberState,
     /// Its node, bound or planned.
     pub node: Option<NodeIx>,
-    /// Its cards there.
-    pub cards: CardSet,
-    /// How many cards it asks for, and of which kind.
-    pub wants_cards: Option<(u32, &'a str)>,
+    /// Its devices there.
+    pub devices: Devices,
+    /// The cards or parts of cards that it asks for.
+    pub wants_cards: Option<&'a CardRequest>,
+    /// What one of its shares, or of its slices that it asks for by memory, needs of its node's
+    /// cards, term by term; `None` when it asks for no amount of memory or has no node.
+    pub memory: Option<Need>,
 }
 
 /// What a member is doing.
@@ -109,8 +117,86 @@ pub struct CardsView<'a> {
     pub all: CardSet,
     /// Those that must not be given out.
     pub unhealthy: CardSet,
-    /// Who holds which.
+    /// Memory of one card in MiB; 0 when nobody told.
+    pub memory_mib: u32,
+    /// Who holds which, whole or in part.
     pub held: Vec<(CardSet, GangId)>,
+    /// Parts that are held, by card, then start.
+    pub parts: Vec<PartView>,
+    /// MIG instances of which only the number is known, in the order that a
+    /// [`Slice`](crate::device::Slice) without a card refers to.
+    pub loose: Vec<LooseView<'a>>,
+    /// What is known about the product.
+    pub known: Option<&'static CardModel>,
+    /// How each card may be used, as the node says it; see [`CardsView::mode`].
+    pub modes: &'a [CardMode],
+    /// How the cards reach each other, when that is known.
+    pub links: Option<&'a LinkTable>,
+}
+
+impl CardsView<'_> {
+    /// How a card may be used.
+    pub fn mode(&self, card: u32) -> &CardMode {
+        let mode = match self.modes {
+            [one] => Some(one),
+            modes => modes.get(card as usize),
+        };
+        mode.unwrap_or(&CardMode::Whole)
+    }
+}
+
+/// MIG instances of one profile whose cards nobody told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LooseView<'a> {
+    /// Their profile.
+    pub profile: &'a str,
+    /// All of them.
+    pub all: u32,
+    /// Those that somebody holds; more than all when the node lost some in use.
+    pub used: u32,
+}
+
+/// A part of a card that somebody holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PartView {
+    /// The card.
+    pub card: u32,
+    /// Which part.
+    pub part: Part,
+    /// Whose it is.
+    pub gang: GangId,
+    /// The pod.
+    pub pod: Uid,
+}
+
+/// What a part of a card is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum Part {
+    /// A MIG instance.
+    Slice {
+        /// Where it starts.
+        start: u8,
+        /// How many units of the card's geometry it covers.
+        units: u8,
+        /// How many units the card has.
+        of: u8,
+        /// Its profile.
+        profile: &'static str,
+    },
+    /// A share of memory and processor time.
+    Share {
+        /// Memory, overhead included.
+        memory_mib: u32,
+        /// Processor time, in thousandths of the card.
+        compute_milli: u32,
+    },
+    /// A replica.
+    Replica {
+        /// How many replicas the card has.
+        of: u32,
+    },
 }
 
 /// Why a gang waits, in full.
@@ -131,6 +217,6 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Plan {
-    /// Member (pod name, or role and ordinal for members without pods), node name, cards.
-    pub places: Vec<(String, String, CardSet)>,
+    /// Member (pod name, or role and ordinal for members without pods), node name, devices.
+    pub places: Vec<(String, String, Devices)>,
 }

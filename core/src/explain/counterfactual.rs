@@ -71,12 +71,14 @@ impl Explainer {
             .batches
             .iter()
             .filter_map(|batch| {
-                let ask = cluster.template(batch.template).cards?;
-                Some((ask, batch.count, batch.template))
+                let ask = cluster.template(batch.template).cards.as_ref();
+                // More cards as those that are there: only of use to who takes whole ones.
+                let ask = ask.filter(|ask| ask.whole() > 0)?;
+                Some((ask.kind, ask.whole(), batch.count, batch.template))
             })
             .collect();
-        let &(first, _, template) = asks.iter().max_by_key(|(ask, ..)| ask.count)?;
-        let kind = cluster.kind_name(first.kind).to_string();
+        let &(first, largest, _, template) = asks.iter().max_by_key(|&&(_, whole, ..)| whole)?;
+        let kind = cluster.kind_name(first).to_string();
         // When something else is short, cards on their own change nothing.
         let for_cards = causes.is_empty()
             || causes.iter().any(|count| count.cause == Cause::Cards)
@@ -91,8 +93,8 @@ impl Explainer {
         }
         let most: u32 = asks
             .iter()
-            .filter(|(ask, ..)| ask.kind == first.kind)
-            .map(|(ask, count, _)| ask.count.saturating_mul(*count))
+            .filter(|&&(kind, ..)| kind == first)
+            .map(|&(_, whole, count, _)| whole.saturating_mul(count))
             .fold(0, u32::saturating_add);
         // As large as real nodes are, but large enough for one member.
         let pools = cluster
@@ -100,11 +102,11 @@ impl Explainer {
             .iter()
             .flat_map(|&node| cluster.node(node).cards.pools());
         let real = pools
-            .filter(|pool| pool.kind == first.kind)
+            .filter(|pool| pool.kind == first)
             .map(|pool| pool.all.len())
             .max();
-        let size = real.unwrap_or(8).max(first.count).min(CardSet::CAPACITY);
-        let on_a_node = self.cards_on_a_node(id, &kind, first.kind, most.min(size));
+        let size = real.unwrap_or(8).max(largest).min(CardSet::CAPACITY);
+        let on_a_node = self.cards_on_a_node(id, &kind, first, most.min(size));
         on_a_node.or_else(|| self.cards_on_new_nodes(id, explanation, &kind, most, size, template))
     }
 

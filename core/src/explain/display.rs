@@ -19,6 +19,8 @@ const MIB: i64 = 1 << 20;
 
 /// The resource word for "members" in a [`Shortfall`].
 const MEMBERS: &str = "members";
+/// The resource word for memory of cards in a [`Shortfall`]; amounts are bytes.
+const CARD_MEMORY: &str = "card memory";
 
 /// An amount of a resource in people's units: `4 GPUs`, `2.5 cores`, `64 GiB of memory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +67,8 @@ impl Display for Amount<'_> {
 }
 
 fn is_bytes(resource: &str) -> bool {
-    resource == MEMORY || resource == "ephemeral-storage" || resource.starts_with("hugepages-")
+    matches!(resource, MEMORY | CARD_MEMORY | "ephemeral-storage")
+        || resource.starts_with("hugepages-")
 }
 
 /// Writes `amount / unit` with up to two digits after the point, rounded towards zero.

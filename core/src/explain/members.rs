@@ -39,7 +39,7 @@ impl Explainer {
         let mut rows: Vec<(u32, String, Option<NodeIx>)> = Vec::new();
         for (batch, nodes) in placed_on.iter().enumerate() {
             for ordinal in 0..members.batches[batch].count as usize {
-                let Some(member) = members.next_of(batch as u32) else {
+                let Some((_, member)) = members.next_of(batch as u32) else {
                     break;
                 };
                 rows.push((
@@ -149,13 +149,27 @@ impl Explainer {
         if usable.is_empty() {
             return None;
         }
-        if let Some(ask) = compiled.cards {
+        if let Some(ask) = compiled.cards.as_ref().filter(|ask| ask.whole() == 0) {
+            let here = |&node: &NodeIx| cluster.node(node).cards.measure(ask);
+            let best = usable.iter().map(here).max_by_key(|measure| measure.free)?;
+            if best.usable < best.one {
+                let amount = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
+                let all: u64 = usable.iter().map(|node| here(node).free).sum();
+                return Some(Shortfall {
+                    resource: best.resource,
+                    needed: amount(best.one),
+                    free: amount(best.usable),
+                    scattered: amount(all),
+                });
+            }
+        }
+        if let Some(ask) = compiled.cards.as_ref().filter(|ask| ask.whole() > 0) {
             let free = |&node: &NodeIx| i64::from(cluster.node(node).cards.free(ask.kind));
             let most = usable.iter().map(free).max().unwrap_or(0);
-            if most < i64::from(ask.count) {
+            if most < i64::from(ask.whole()) {
                 return Some(Shortfall {
                     resource: cluster.kind_name(ask.kind).to_string(),
-                    needed: ask.count.into(),
+                    needed: ask.whole().into(),
                     free: most,
                     scattered: usable.iter().map(free).sum(),
                 });

@@ -91,7 +91,12 @@ impl Explainer {
         }
         match cluster.shortage(node, wanted.template) {
             Some(Shortage::Cards(kind)) => {
-                return Some((Cause::Cards, cluster.kind_name(kind).to_string()));
+                let ask = cluster.template(wanted.template).cards.as_ref();
+                let lack = ask.map(|ask| cluster.node(node).cards.lack(ask));
+                return Some(match lack {
+                    Some((cause, detail)) if cause != Cause::Cards => (cause, detail),
+                    _ => (Cause::Cards, cluster.kind_name(kind).to_string()),
+                });
             }
             Some(Shortage::Resource(crate::cluster::PODS_IX)) => {
                 return Some((Cause::PodSlots, String::new()));

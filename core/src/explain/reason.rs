@@ -28,6 +28,24 @@ pub enum Cause {
     OtherDomain,
     /// Too few free cards.
     Cards,
+    /// Cards of a model that the member does not accept.
+    CardModel,
+    /// Cards with less memory than the member needs.
+    CardMemory,
+    /// The cards that the member names are taken, or not there.
+    CardIds,
+    /// Free cards, but not so many that are joined as the member needs.
+    CardLinks,
+    /// Room on cards, but not on as many or as few of them as one member needs.
+    CardsApart,
+    /// The cards with room serve somebody who has them for himself, or others use them already.
+    CardExclusive,
+    /// No legal place for a MIG instance on any card.
+    Slices,
+    /// No card with a large enough share left.
+    Shares,
+    /// No replica left.
+    Replicas,
     /// Too little free of another resource (see [`NodeCount::resource`]).
     Resource,
     /// No free pod slot.
@@ -50,7 +68,8 @@ pub enum Cause {
 pub struct NodeCount {
     /// The cause.
     pub cause: Cause,
-    /// The resource or card kind for [`Cause::Cards`] and [`Cause::Resource`], the taint's key for
+    /// The resource or card kind for [`Cause::Cards`] and [`Cause::Resource`], what was asked for or
+    /// found for the other causes about cards, the taint's key for
     /// [`Cause::Taint`], the level for [`Cause::NoLevelLabel`]; otherwise empty.
     pub resource: String,
     /// How many nodes.
@@ -260,6 +279,15 @@ impl fmt::Display for Cause {
             Cause::NoLevelLabel => "level label missing",
             Cause::OtherDomain => "in another domain",
             Cause::Cards => "too few free cards",
+            Cause::CardModel => "cards of another model",
+            Cause::CardMemory => "cards with too little memory",
+            Cause::CardIds => "the named cards are not free",
+            Cause::CardLinks => "too few free cards joined closely enough",
+            Cause::CardsApart => "free parts of cards not spread as needed",
+            Cause::CardExclusive => "cards in use by others",
+            Cause::Slices => "no place on a card for the MIG instances",
+            Cause::Shares => "no card with enough left",
+            Cause::Replicas => "no replica left",
             Cause::Resource => "too little free",
             Cause::PodSlots => "no pod slot",
             Cause::HostPort => "host port taken",

@@ -10,6 +10,7 @@ use crate::{
         NodeIx,
         domain::{KeyIx, NODE_KEY},
     },
+    device::Measure,
     engine::{GangId, cycle::Members},
     place::{Outcome, Request, bound, tree::TreeKind},
 };
@@ -162,7 +163,32 @@ impl Explainer {
                 tightest = Some((fits, shortfall));
             }
         };
-        if let Some(ask) = compiled.cards {
+        if let Some(ask) = compiled.cards.as_ref().filter(|ask| ask.whole() == 0) {
+            let (mut fits, mut sum) = (0_u64, Measure::default());
+            for &node in &usable {
+                let cards = &cluster.node(node).cards;
+                let here = cards.measure(ask);
+                fits += u64::from(cards.capacity(ask));
+                sum.usable += here.usable;
+                sum.free += here.free;
+                if here.one > sum.one {
+                    (sum.one, sum.resource) = (here.one, here.resource);
+                }
+            }
+            let amount = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
+            if sum.one > 0 {
+                note(
+                    fits,
+                    Shortfall {
+                        resource: sum.resource,
+                        needed: amount(sum.one).saturating_mul(wanted.into()),
+                        free: amount(sum.usable),
+                        scattered: amount(sum.free),
+                    },
+                );
+            }
+        }
+        if let Some(ask) = compiled.cards.as_ref().filter(|ask| ask.whole() > 0) {
             let fits: u64 = usable
                 .iter()
                 .map(|&n| u64::from(cluster.node(n).cards.capacity(ask)))
@@ -175,8 +201,8 @@ impl Explainer {
                 fits,
                 Shortfall {
                     resource: cluster.kind_name(ask.kind).to_string(),
-                    needed: i64::from(wanted) * i64::from(ask.count),
-                    free: (fits * u64::from(ask.count)) as i64,
+                    needed: i64::from(wanted) * i64::from(ask.whole()),
+                    free: (fits * u64::from(ask.whole())) as i64,
                     scattered: scattered as i64,
                 },
             );
@@ -259,7 +285,7 @@ impl Explainer {
         let kind = members
             .batches
             .iter()
-            .find_map(|b| cluster.template(b.template).cards);
+            .find_map(|b| cluster.template(b.template).cards.as_ref());
         let kind = kind.map(|ask| ask.kind);
         let holder = self.engine.gangs.get(id.0).and_then(|gang| {
             gang.tree

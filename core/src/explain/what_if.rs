@@ -52,7 +52,7 @@ impl Explainer {
                     role: name.into(),
                     template: template.clone(),
                     node: None,
-                    cards: None,
+                    devices: None,
                     phase: PodPhase::Pending,
                     created: gang.created,
                     started: None,
@@ -102,19 +102,20 @@ impl Explainer {
                 return Err(reason.unwrap_or(Reason::NotTried));
             }
         }
+        self.engine.search.sort_placed(&self.engine.cluster);
         let placed = self.engine.search.placed.clone();
         members.start_plan();
         let mut places = Vec::new();
         for place in placed {
             let member = members.next_of(place.batch);
-            let Some(pod) = member.and_then(|member| self.engine.pods.get(member.0)) else {
+            let Some(pod) = member.and_then(|(_, member)| self.engine.pods.get(member.0)) else {
                 continue;
             };
             let name = pod.spec.name.trim_start_matches("what-if/");
             places.push((
                 name.into(),
                 self.engine.node_name(place.node).into(),
-                place.cards,
+                place.devices,
             ));
         }
         Ok(Plan { places })

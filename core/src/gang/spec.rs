@@ -8,7 +8,7 @@ use alloc::{format, string::String, sync::Arc, vec::Vec};
 
 pub use crate::gang::policy::{Disruption, LossMode, TimeoutPolicy};
 use crate::{
-    bits::CardSet,
+    device::Devices,
     request::Template,
     units::{Nanos, Uid},
 };
@@ -241,6 +241,16 @@ pub enum ScoringRule {
     Binpack,
     /// Use the emptiest nodes.
     Spread,
+    /// The node on which the least stays free.
+    BestFit,
+    /// Destroy the least of what the usual mix of work could use (Weng et al., USENIX ATC 2023);
+    /// for comparison. As `Binpack` until there are prices.
+    FragmentationGradient,
+    /// Keep as many combinations of MIG profiles possible as can be.
+    MigFlexibility,
+    /// Destroy the least worth at bid prices for the usual mix of work, see
+    /// [`price`](crate::price). As `Binpack` until there are prices.
+    BidPrice,
     /// A blend: `cards`, `cpu` and `memory` are integer weights; positive fills, negative spreads.
     Weighted {
         /// Weight of free cards.
@@ -250,6 +260,13 @@ pub enum ScoringRule {
         /// Weight of free memory.
         memory: i16,
     },
+}
+
+impl ScoringRule {
+    /// Whether it decides by prices or by the usual mix that they are made for.
+    pub const fn needs_prices(self) -> bool {
+        matches!(self, Self::BidPrice | Self::FragmentationGradient)
+    }
 }
 
 /// Something about an object that keeps it from being honoured; harms only that object.
@@ -301,9 +318,10 @@ pub struct PodSpec {
     /// The node it is bound to.
     #[cfg_attr(feature = "serde", serde(default))]
     pub node: Option<String>,
-    /// The exact cards it holds there, when known; otherwise the engine assumes the lowest free.
+    /// The exact devices it holds there, when known; otherwise the engine assumes those that it would
+    /// have given.
     #[cfg_attr(feature = "serde", serde(default))]
-    pub cards: Option<CardSet>,
+    pub devices: Option<Devices>,
     /// Where it is in its life.
     #[cfg_attr(feature = "serde", serde(default))]
     pub phase: PodPhase,

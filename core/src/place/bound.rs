@@ -8,10 +8,13 @@
 use alloc::vec::Vec;
 
 use super::{Request, Search};
-use crate::cluster::{
-    Cluster, NodeIx,
-    domain::{KeyIx, NO_DOMAIN, NODE_KEY},
-    relation::TermIx,
+use crate::{
+    cluster::{
+        Cluster, NodeIx,
+        domain::{KeyIx, NO_DOMAIN, NODE_KEY},
+        relation::TermIx,
+    },
+    device::CardAsk,
 };
 
 /// Memory that is kept between searches.
@@ -273,20 +276,21 @@ fn sums_fit(cluster: &Cluster, request: &Request<'_>, usable: &[NodeIx]) -> bool
                 return false;
             }
         }
-        let Some(ask) = cluster.template(batch.template).cards else {
+        // Whole cards, whatever else an ask says of them; parts of cards count for nothing here.
+        let ask = cluster.template(batch.template).cards.as_ref();
+        let Some(ask) = ask.filter(|ask| ask.whole() > 0) else {
             continue;
         };
         let cards = |ix: &usize| {
-            let ask_of = cluster.template(request.batches[*ix].template).cards;
-            ask_of
-                .filter(|other| other.kind == ask.kind)
-                .map_or(0, |other| other.count)
+            let ask_of = &cluster.template(request.batches[*ix].template).cards;
+            let same = ask_of.as_ref().filter(|other| other.kind == ask.kind);
+            same.map_or(0, CardAsk::whole)
         };
         let places: u64 = usable
             .iter()
-            .map(|&node| u64::from(cluster.node(node).cards.capacity(ask)))
+            .map(|&node| u64::from(cluster.node(node).cards.free(ask.kind) / ask.whole()))
             .sum();
-        let of_size = (0..request.batches.len()).filter(|ix| cards(ix) >= ask.count);
+        let of_size = (0..request.batches.len()).filter(|ix| cards(ix) >= ask.whole());
         if of_size
             .map(|ix| u64::from(request.batches[ix].count))
             .sum::<u64>()

@@ -12,6 +12,7 @@ use crate::{
         Cluster, NodeIx,
         domain::{KeyIx, NO_DOMAIN, NODE_KEY},
     },
+    device::CardAsk,
     gang::Minimum,
     place::tree::TreeKind,
 };
@@ -449,7 +450,7 @@ pub(super) fn size(
             .map_or(0, |&(_, amount)| amount)
     };
     (
-        compiled.cards.map_or(0, |ask| ask.count),
+        compiled.cards.as_ref().map_or(0, CardAsk::size),
         asked(crate::cluster::CPU_IX),
         asked(crate::cluster::MEMORY_IX),
     )

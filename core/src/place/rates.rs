@@ -7,10 +7,13 @@
 
 use alloc::vec::Vec;
 
-use super::{Batch, score};
+use super::{
+    Batch, score,
+    worth::{Room, Worth},
+};
 use crate::{
     cluster::{
-        Cluster, NodeIx, class::ClassIx, class_capacity, shape::StaticFit, template::TemplateIx,
+        Cluster, NodeIx, capacity_of, class::ClassIx, shape::StaticFit, template::{Compiled, TemplateIx},
     },
     gang::ScoringRule,
     hash::Map,
@@ -85,7 +88,12 @@ impl Table {
     }
 
     /// Capacity and price of a class, by what is free and static rules.
-    pub(super) fn rate(&mut self, cluster: &mut Cluster, class: ClassIx) -> Rate {
+    pub(super) fn rate(
+        &mut self,
+        cluster: &mut Cluster,
+        worth: &mut Worth,
+        class: ClassIx,
+    ) -> Rate {
         let index = class.0 as usize;
         if self.memo.len() <= index {
             self.memo.resize(cluster.classes.limit(), Memo::default());
@@ -95,15 +103,34 @@ impl Table {
         if memo.generation == generation {
             return memo.rate;
         }
-        let rate = rate_anew(cluster, self.owner, class);
+        let rate = rate_anew(cluster, worth, self.owner, class);
         self.memo[index] = Memo { generation, rate };
         rate
     }
 
+    /// Capacity and price of one node, whose class says too little: for members that name cards.
+    pub(super) fn rate_node(
+        &self,
+        cluster: &mut Cluster,
+        worth: &mut Worth,
+        (node, class): (NodeIx, ClassIx),
+    ) -> Rate {
+        let (template, rule) = self.owner;
+        let Some(preference) = preference(cluster, template, class) else {
+            return Rate::default();
+        };
+        let room = Room {
+            cards: &cluster.node(node).cards,
+            free: cluster.free_of(node),
+            allocatable: cluster.allocatable_of(class),
+        };
+        rate_room(cluster.template(template), worth, rule, room, preference)
+    }
+
     /// The cheapest node for one member, first in node order among equals, by classes alone. Node
     /// order must be settled.
-    pub(super) fn cheapest(&mut self, cluster: &mut Cluster) -> Option<NodeIx> {
-        self.catch_up(cluster);
+    pub(super) fn cheapest(&mut self, cluster: &mut Cluster, worth: &mut Worth) -> Option<NodeIx> {
+        self.catch_up(cluster, worth);
         while let Some(top) = self.ranking.first_mut() {
             if !top.is_live(cluster) {
                 heap::pop(&mut self.ranking);
@@ -120,18 +147,18 @@ impl Table {
         None
     }
 
-    fn catch_up(&mut self, cluster: &mut Cluster) {
+    fn catch_up(&mut self, cluster: &mut Cluster, worth: &mut Worth) {
         let news = cluster.classes.news();
         if let Some(seen) = self.seen.filter(|&seen| seen >= news.start) {
             for position in seen..news.end {
                 let class = cluster.classes.news_at(position);
-                self.take_in(cluster, class);
+                self.take_in(cluster, worth, class);
             }
         } else {
             self.ranking.clear();
             for index in 0..cluster.classes.active().len() {
                 let class = cluster.classes.active()[index];
-                self.take_in(cluster, class);
+                self.take_in(cluster, worth, class);
             }
         }
         self.seen = Some(news.end);
@@ -145,11 +172,11 @@ impl Table {
         }
     }
 
-    fn take_in(&mut self, cluster: &mut Cluster, class: ClassIx) {
+    fn take_in(&mut self, cluster: &mut Cluster, worth: &mut Worth, class: ClassIx) {
         let Some(rank) = cluster.classes.get(class).lowest_rank() else {
             return;
         };
-        let rate = self.rate(cluster, class);
+        let rate = self.rate(cluster, worth, class);
         if rate.capacity > 0 {
             let generation = cluster.classes.get(class).generation;
             let price = rate.price;
@@ -168,26 +195,48 @@ impl Table {
 
 fn rate_anew(
     cluster: &mut Cluster,
+    worth: &mut Worth,
     (template, rule): (TemplateIx, ScoringRule),
     class: ClassIx,
 ) -> Rate {
-    let names_nodes = cluster.template(template).names_nodes;
-    // Templates that name nodes get their static answer node by node.
-    let fit = if names_nodes {
-        StaticFit::Fits { preference: 0 }
-    } else {
-        cluster.static_fit(template, class)
-    };
-    let StaticFit::Fits { preference } = fit else {
+    let Some(preference) = preference(cluster, template, class) else {
         return Rate::default();
     };
-    let compiled = cluster.template(template);
-    let state = cluster.classes.get(class);
-    let capacity = class_capacity(compiled, state);
+    let room = Room::of_class(cluster.classes.get(class), cluster.allocatable_of(class));
+    rate_room(cluster.template(template), worth, rule, room, preference)
+}
+
+/// How much a template likes a class by static rules; `None`: it cannot go there.
+fn preference(cluster: &mut Cluster, template: TemplateIx, class: ClassIx) -> Option<i32> {
+    // Templates that name nodes get their static answer node by node.
+    if cluster.template(template).names_nodes {
+        return Some(0);
+    }
+    match cluster.static_fit(template, class) {
+        StaticFit::Fits { preference } => Some(preference),
+        StaticFit::Fails(_) => None,
+    }
+}
+
+fn rate_room(
+    template: &Compiled,
+    worth: &mut Worth,
+    rule: ScoringRule,
+    room: Room<'_>,
+    preference: i32,
+) -> Rate {
+    let capacity = capacity_of(template, room.cards, room.free);
     if capacity == 0 {
         return Rate::default();
     }
-    let price = score::price(rule, compiled, state, cluster.allocatable_of(class));
+    let price = if worth.rules(rule) {
+        match worth.cheapest(rule, template, room) {
+            Some((_, price)) => price,
+            None => return Rate::default(),
+        }
+    } else {
+        score::price(rule, template, room)
+    };
     Rate {
         capacity,
         price: price.saturating_sub(i64::from(preference) << 32),
@@ -213,6 +262,13 @@ impl Tables {
         for batch in batches {
             let table = self.index_of((batch.template, rule));
             self.of_batch.push(table);
+        }
+    }
+
+    /// Forgets every answer, keeping memory.
+    pub(super) fn forget(&mut self) {
+        for table in &mut self.kept {
+            table.hand_over(table.owner);
         }
     }
 

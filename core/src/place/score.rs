@@ -4,8 +4,10 @@
 //! cheapest is taken. Worths are integers made from free shares in thousandths, so they are the
 //! same on every machine. A new rule is a new [`Score`] and a line in [`price`].
 
+use super::worth::Room;
 use crate::{
-    cluster::{CPU_IX, MEMORY_IX, class::Class, template::Compiled},
+    cluster::{CPU_IX, MEMORY_IX, template::Compiled},
+    device,
     gang::ScoringRule,
 };
 
@@ -15,6 +17,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FreeShares {
     pub(crate) cards: i64,
+    /// What is left of cards that are in use in parts, all together, in the same unit.
+    pub(crate) parts: i64,
     pub(crate) cpu: i64,
     pub(crate) memory: i64,
 }
@@ -41,6 +45,8 @@ impl Score for Binpack {
             + free.cpu * free.cpu
             + free.memory * free.memory
             + 4 * free.cards * (free.cpu + free.memory)
+            // Less than a whole card, so that no card is broken into while a part of one will do.
+            + free.parts * free.parts
     }
 }
 
@@ -49,7 +55,10 @@ struct Spread;
 
 impl Score for Spread {
     fn worth(&self, free: FreeShares) -> i64 {
-        -8 * free.cards * free.cards - free.cpu * free.cpu - free.memory * free.memory
+        -8 * free.cards * free.cards
+            - free.parts * free.parts
+            - free.cpu * free.cpu
+            - free.memory * free.memory
     }
 }
 
@@ -61,18 +70,17 @@ struct Weighted {
 
 impl Score for Weighted {
     fn worth(&self, free: FreeShares) -> i64 {
-        self.cards * free.cards * free.cards
+        self.cards * (free.cards * free.cards + free.parts * free.parts / 8)
             + self.cpu * free.cpu * free.cpu
             + self.memory * free.memory * free.memory
     }
 }
 
-/// The worth that one more member of the template destroys on a node of the class.
+/// The worth that one more member of the template destroys in a room.
 pub(crate) fn price(
     rule: ScoringRule,
     template: &Compiled,
-    class: &Class,
-    allocatable: &[i64],
+    room: Room<'_>,
 ) -> i64 {
     let share = |free: i64, all: i64| {
         if all <= 0 {
@@ -86,32 +94,41 @@ pub(crate) fn price(
             )
         }
     };
-    let all = |resource: u16| allocatable.get(usize::from(resource)).copied().unwrap_or(0);
-    let free = |resource: u16| class.free.get(usize::from(resource)).copied().unwrap_or(0);
-    let asked = |resource: u16| {
-        let amount = template
-            .amounts
-            .iter()
-            .find(|&&(asked, _)| asked == resource);
-        amount.map_or(0, |&(_, amount)| amount)
-    };
+    let of = |amounts: &[i64], resource: u16| amounts.get(usize::from(resource)).copied();
+    let all = |resource: u16| of(room.allocatable, resource).unwrap_or(0);
+    let free = |resource: u16| of(room.free, resource).unwrap_or(0);
     let scalar =
         |resource: u16, taken: i64| share(free(resource).saturating_sub(taken), all(resource));
-    let cards_free = class.cards.free_in_all();
-    let asked_cards = template.cards.map_or(0, |ask| ask.count);
-    let cards = |free: i64| CARD * free.clamp(0, MOST_CARDS);
+    let milli = |milli: u32| CARD * i64::from(milli).min(MOST_CARDS * 1000) / 1000;
+    let cards = |free: u32| CARD * i64::from(free).min(MOST_CARDS);
+    let left = room.cards.left();
     let before = FreeShares {
-        cards: cards(cards_free.into()),
+        cards: cards(left.free),
+        parts: milli(left.milli),
         cpu: scalar(CPU_IX, 0),
         memory: scalar(MEMORY_IX, 0),
     };
-    let after = FreeShares {
-        cards: cards(i64::from(cards_free) - i64::from(asked_cards)),
-        cpu: scalar(CPU_IX, asked(CPU_IX)),
-        memory: scalar(MEMORY_IX, asked(MEMORY_IX)),
+    let mut after = FreeShares {
+        cpu: scalar(CPU_IX, template.asks_for(CPU_IX)),
+        memory: scalar(MEMORY_IX, template.asks_for(MEMORY_IX)),
+        ..before
     };
+    let mut joined = 0;
+    if let Some(ask) = &template.cards
+        && let Some(devices) = device::choose(room.cards, ask)
+    {
+        let left = room.cards.left_after(ask, &devices);
+        after.cards = cards(left.free);
+        after.parts = milli(left.milli);
+        joined = room.cards.joined(ask, &devices);
+    }
     let lost = |score: &dyn Score| score.worth(before) - score.worth(after);
-    match rule {
+    let price = match rule {
+        // Without prices to go by.
+        ScoringRule::BestFit
+        | ScoringRule::MigFlexibility
+        | ScoringRule::FragmentationGradient
+        | ScoringRule::BidPrice => lost(&Binpack),
         ScoringRule::Binpack => lost(&Binpack),
         ScoringRule::Spread => lost(&Spread),
         ScoringRule::Weighted { cards, cpu, memory } => lost(&Weighted {
@@ -119,5 +136,6 @@ pub(crate) fn price(
             cpu: cpu.into(),
             memory: memory.into(),
         }),
-    }
+    };
+    price.saturating_sub(joined)
 }

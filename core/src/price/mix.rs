@@ -42,7 +42,9 @@ pub struct WorkType {
 impl WorkType {
     /// Whether it may use nodes of a kind, whatever is left on them.
     pub fn may_use(&self, kind: NodeKindIx) -> bool {
-        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(kind))
+        self.allowed
+            .as_ref()
+            .is_none_or(|allowed| allowed.contains(kind))
     }
 
     /// Thousandths of cards that it takes; for a slice, of the first geometry that has its
@@ -90,7 +92,11 @@ impl Mix {
 
     /// Notes `count` arrivals of a type. O(log n) when the type is known.
     pub fn add(&mut self, work: &WorkType, count: u64) {
-        let weight = count.saturating_mul(ARRIVAL);
+        self.add_weight(work, count.saturating_mul(ARRIVAL));
+    }
+
+    /// Adds to the weight of a type; [`ARRIVAL`] is one arrival. O(log n) when the type is known.
+    pub fn add_weight(&mut self, work: &WorkType, weight: u64) {
         if weight == 0 {
             return;
         }

@@ -93,7 +93,7 @@ fn template(out: &mut Formatter<'_>, template: &Template) -> fmt::Result {
         write!(out, " asks {:?}", template.resources)?;
     }
     if let Some(cards) = &template.cards {
-        write!(out, " asks {} {}", cards.count, cards.kind)?;
+        write!(out, " asks {} {}", cards.whole_cards(), cards.kind)?;
     }
     let rules = &template.nodes;
     if !rules.selector.is_empty() {

@@ -502,7 +502,7 @@ fn room(node: &NodeSpec) -> Room {
 
 fn take(room: &mut Room, template: &Template) {
     if let Some(cards) = &template.cards {
-        *room.cards.entry(cards.kind.clone()).or_default() -= i64::from(cards.count);
+        *room.cards.entry(cards.kind.clone()).or_default() -= i64::from(cards.whole_cards());
     }
     for (name, amount) in &template.resources {
         *room.amounts.entry(name.clone()).or_default() -= amount;
@@ -514,8 +514,13 @@ fn take(room: &mut Room, template: &Template) {
 fn fits(room: &Room, template: &Template) -> Result<(), String> {
     if let Some(cards) = &template.cards {
         let free = room.cards.get(&cards.kind).copied().unwrap_or(0);
-        if free < i64::from(cards.count) {
-            return Err(format!("{} of {} {}", free, cards.count, cards.kind));
+        if free < i64::from(cards.whole_cards()) {
+            return Err(format!(
+                "{} of {} {}",
+                free,
+                cards.whole_cards(),
+                cards.kind
+            ));
         }
     }
     let mut amounts = template.resources.clone();

@@ -230,10 +230,7 @@ fn template(random: &mut Random, families: &Families) -> Template {
     }
     if random.chance(65) {
         let kind = if random.chance(5) { "amd.com/gpu" } else { GPU };
-        template.cards = Some(CardRequest {
-            kind: kind.into(),
-            count: random.between(1, 3) as u32,
-        });
+        template.cards = Some(CardRequest::whole(kind, random.between(1, 3) as u32));
     }
     if families.selectors && random.chance(60) {
         template.nodes = node_rules(random);

@@ -13,6 +13,7 @@ use std::{
 use gangline::{
     bits::CardSet,
     cluster::{NodeCards, NodeSpec},
+    device::Devices,
     engine::{Config, Event, MemberState, Purpose, Scheduler, Snapshot, Verdict},
     gang::{
         Disruption, GangKey, GangSpec, Group, GroupKind, LossMode, Minimum, PodPhase, PodSpec,
@@ -113,10 +114,7 @@ fn templates() -> Vec<Arc<Template>> {
         namespace: "default".into(),
         labels: BTreeMap::from([("app".into(), app.into())]),
         resources: BTreeMap::from([("cpu".into(), cpu)]),
-        cards: (cards > 0).then(|| CardRequest {
-            kind: GPU.into(),
-            count: cards,
-        }),
+        cards: (cards > 0).then(|| CardRequest::whole(GPU, cards)),
         ..Template::default()
     };
     let mut apart = plain(1, 1, "apart");
@@ -193,7 +191,7 @@ impl World {
                     pod.template.labels["app"],
                     pod.node,
                     pod.phase,
-                    pod.cards,
+                    pod.devices,
                     pod.gated,
                     pod.terminating
                 ),
@@ -240,7 +238,8 @@ impl World {
             11 => self.change(&pod, |spec| {
                 if spec.node.is_none() && spec.phase == PodPhase::Pending {
                     spec.node = Some(format!("n{}", how % NODES));
-                    spec.cards = (more & 4 != 0).then_some(CardSet(u64::from(more >> 4)));
+                    spec.devices =
+                        (more & 4 != 0).then_some(Devices::of_cards(CardSet(u64::from(more >> 4))));
                 }
             }),
             12 => self.change(&pod, |spec| {
@@ -404,7 +403,7 @@ impl World {
             role: role.into(),
             template: template.clone(),
             node: None,
-            cards: None,
+            devices: None,
             phase: PodPhase::Pending,
             created: self.now,
             started: None,
@@ -638,11 +637,11 @@ impl World {
         for line in &ledger {
             let twice = cards.entry(line.node).or_default();
             assert!(
-                twice.intersection(line.cards).is_empty(),
+                twice.intersection(line.devices.cards).is_empty(),
                 "cards of {} twice",
                 line.node
             );
-            *twice = twice.union(line.cards);
+            *twice = twice.union(line.devices.cards);
             if line.purpose == Purpose::Bound {
                 bound.insert(line.owner, line.node);
                 continue;
@@ -838,7 +837,7 @@ fn summary(engine: &Scheduler) -> (Vec<String>, Vec<String>) {
     let lines = ledger.iter().map(|line| {
         format!(
             "{:?} {} {} {:?}",
-            line.owner, line.node, line.cards, line.purpose
+            line.owner, line.node, line.devices.cards, line.purpose
         )
     });
     (gangs.collect(), lines.collect())

@@ -49,10 +49,7 @@ pub fn template(cards: u32, milli_cpu: i64) -> Template {
     Template {
         namespace: "default".into(),
         resources: BTreeMap::from([("cpu".into(), milli_cpu)]),
-        cards: (cards > 0).then(|| CardRequest {
-            kind: GPU.into(),
-            count: cards,
-        }),
+        cards: (cards > 0).then(|| CardRequest::whole(GPU, cards)),
         ..Template::default()
     }
 }
@@ -126,7 +123,7 @@ pub fn pod(name: &str, template: &Arc<Template>) -> PodSpec {
         role: String::new(),
         template: template.clone(),
         node: None,
-        cards: None,
+        devices: None,
         phase: PodPhase::Pending,
         created: Nanos::ZERO,
         started: None,

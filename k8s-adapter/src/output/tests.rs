@@ -1,6 +1,6 @@
 //! Views made by hand, as the engine would give them, and what becomes of them.
 
-use gangline::explain::Shortfall;
+use gangline::{device::Devices, explain::Shortfall};
 
 use super::*;
 
@@ -18,7 +18,13 @@ pub(crate) fn node<'a>(
         model: "",
         all: CardSet::first(cards).expect("at most 64 cards"),
         unhealthy: CardSet::EMPTY,
+        memory_mib: 0,
         held: held.collect(),
+        parts: Vec::new(),
+        loose: Vec::new(),
+        known: None,
+        modes: &[],
+        links: None,
     };
     NodeView {
         ix: NodeIx(ix),
@@ -36,13 +42,15 @@ pub(crate) fn member(name: &str, place: Option<(u32, u64)>) -> MemberView<'_> {
         uid: gangline::units::Uid::from_text(name),
         name,
         role: "",
+        rank: 0,
         state: match place {
             Some(_) => MemberState::Planned,
             None => MemberState::Waiting,
         },
         node: place.map(|(node, _)| NodeIx(node)),
-        cards: CardSet(place.map_or(0, |(_, cards)| cards)),
-        wants_cards: Some((1, "nvidia.com/gpu")),
+        devices: Devices::of_cards(CardSet(place.map_or(0, |(_, cards)| cards))),
+        wants_cards: None,
+        memory: None,
     }
 }
 
@@ -250,6 +258,9 @@ fn like_neighbours_are_folded_and_long_lists_counted() {
         state: MemberState::Bound,
         node: Some(node),
         cards: CardSet(cards),
+        parts: Vec::new(),
+        links: None,
+        memory: None,
         reason: None,
     };
     let members: Vec<_> = (9..=12).map(|n| placed(format!("n{n}"), 0xff)).collect();
@@ -283,6 +294,7 @@ fn cards_are_counted_once_each() {
     let expected = CardTotals {
         total: 12,
         held: 3,
+        in_parts: 0,
         free: 3,
         unusable: 6,
     };

@@ -13,12 +13,13 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, presets};
 use gangline::{
     Verdict,
-    bits::CardSet,
     engine::MemberState,
     explain::{Amount, Counterfactual, Reason, join_words, level_word},
 };
 
-use super::{CardTotals, Domain, GangReport, MemberReport, ReasonReport, Report};
+use super::{
+    CardTotals, Domain, GangReport, MemberReport, ReasonReport, Report, devices::devices_text,
+};
 use crate::names::natural_parts;
 
 const BOLD: Style = Style::new().bold();
@@ -58,7 +59,7 @@ fn verdict_style(verdict: Verdict) -> Style {
 }
 
 /// A table without lines, as wide as the terminal allows.
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -77,7 +78,7 @@ fn table(header: &[&str]) -> Table {
 }
 
 /// The table's lines without the blanks that pad its last column.
-fn push_table(text: &mut String, indent: &str, table: &Table) {
+pub(crate) fn push_table(text: &mut String, indent: &str, table: &Table) {
     for line in table.lines() {
         let _ = writeln!(text, "{indent}{}", line.trim_end());
     }
@@ -202,6 +203,7 @@ fn summary(report: &Report) -> String {
         let CardTotals {
             total,
             held,
+            in_parts,
             free,
             unusable,
         } = *totals;
@@ -210,7 +212,11 @@ fn summary(report: &Report) -> String {
             resource: kind,
             amount,
         };
-        let _ = write!(text, " {total}: {held} held, {free} free");
+        let _ = write!(text, " {total}: {held} held");
+        if in_parts > 0 {
+            let _ = write!(text, " ({in_parts} in parts)");
+        }
+        let _ = write!(text, ", {free} free");
         if unusable > 0 {
             let _ = write!(text, ", {unusable} unusable");
         }
@@ -226,25 +232,23 @@ fn domain_text(domain: Option<&Domain>) -> String {
     })
 }
 
-/// Nodes with their cards, like neighbours folded: `n1..n4[0-7] n5[0,2] c1(3)`.
+/// Nodes with their devices, like neighbours folded: `n1..n4[0-7] n5[0:1g.5gb@4-6] c1(3)`.
 pub fn nodes_text(members: &[MemberReport]) -> String {
     struct Used<'a> {
         node: &'a str,
-        cards: CardSet,
-        members: u32,
+        devices: String,
+        members: usize,
     }
-    let mut by_node: BTreeMap<&str, (CardSet, u32)> = BTreeMap::new();
+    let mut by_node: BTreeMap<&str, Vec<&MemberReport>> = BTreeMap::new();
     for member in members {
         if let Some(node) = member.node.as_deref() {
-            let (cards, members) = by_node.entry(node).or_default();
-            *cards = cards.union(member.cards);
-            *members += 1;
+            by_node.entry(node).or_default().push(member);
         }
     }
-    let used = by_node.into_iter().map(|(node, (cards, members))| Used {
+    let used = by_node.into_iter().map(|(node, members)| Used {
         node,
-        cards,
-        members,
+        members: members.len(),
+        devices: devices_text(members),
     });
     let mut used: Vec<Used<'_>> = used.collect();
     used.sort_by(|a, b| natural_parts(a.node).cmp(&natural_parts(b.node)));
@@ -255,25 +259,26 @@ pub fn nodes_text(members: &[MemberReport]) -> String {
         a_stem == b_stem
             && next.is_some()
             && next == b_number
-            && (a.cards, a.members) == (b.cards, b.members)
+            && (&a.devices, a.members) == (&b.devices, b.members)
     };
     let groups: Vec<_> = used.chunk_by(follows).collect();
-    let mut text = String::new();
-    for (index, group) in groups.iter().enumerate().take(NODE_GROUPS) {
-        let [first, .., last] = group else {
-            push_used(
-                &mut text,
-                index,
-                group[0].node,
-                group[0].cards,
-                group[0].members,
-            );
-            continue;
+    let mut texts: Vec<String> = Vec::new();
+    for group in groups.iter().take(NODE_GROUPS) {
+        let (first, name) = match group {
+            [first, .., last] => {
+                let dots = if group.len() == 2 { "," } else { ".." };
+                (first, format!("{}{dots}{}", first.node, last.node))
+            }
+            [first] => (first, first.node.to_owned()),
+            [] => continue,
         };
-        let dots = if group.len() == 2 { "," } else { ".." };
-        let name = format!("{}{dots}{}", first.node, last.node);
-        push_used(&mut text, index, &name, first.cards, first.members);
+        texts.push(match (first.devices.as_str(), first.members) {
+            ("", 1) => name,
+            ("", members) => format!("{name}({members})"),
+            (devices, _) => format!("{name}[{devices}]"),
+        });
     }
+    let mut text = texts.join(" ");
     if groups.len() > NODE_GROUPS {
         let more: usize = groups
             .iter()
@@ -283,18 +288,6 @@ pub fn nodes_text(members: &[MemberReport]) -> String {
         let _ = write!(text, " and {more} more");
     }
     text
-}
-
-fn push_used(text: &mut String, index: usize, name: &str, cards: CardSet, members: u32) {
-    if index > 0 {
-        text.push(' ');
-    }
-    text.push_str(name);
-    if !cards.is_empty() {
-        let _ = write!(text, "[{cards}]");
-    } else if members > 1 {
-        let _ = write!(text, "({members})");
-    }
 }
 
 /// What `gangline why` prints.

@@ -13,7 +13,7 @@ fn amounts(spec: &str) -> Vec<(String, i64)> {
     amounts.extend(
         request
             .cards
-            .map(|cards| (cards.kind, i64::from(cards.count))),
+            .map(|cards| (cards.kind.clone(), i64::from(cards.whole_cards()))),
     );
     amounts
 }
@@ -295,7 +295,7 @@ fn two_kinds_of_cards_in_a_pod_are_refused_but_counted() {
         "asks for amd.com/gpu and nvidia.com/gpu; accepted: one kind of cards in a pod",
     );
     let request = request(&pod(spec), &mut Problems::default());
-    assert_eq!(request.cards.map(|cards| cards.count), Some(1));
+    assert_eq!(request.cards.map(|cards| cards.whole_cards()), Some(1));
     assert_eq!(request.resources.get("nvidia.com/gpu"), Some(&2));
 }
 

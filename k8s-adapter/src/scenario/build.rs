@@ -6,17 +6,19 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use gangline::{
-    bits::CardSet,
-    cluster::spec::{NodeCards, NodeSpec},
+    cluster::spec::NodeSpec,
     gang::{GangKey, GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec, Role, TopologyRule},
     request::{
-        CPU, CardRequest, HostPort, LabelSelector, MEMORY, NODE_LEVEL, PODS, PodTerm, Protocol,
-        SpreadRule, Taint, TaintEffect, Template, Toleration, TolerationOperator,
+        CPU, HostPort, LabelSelector, MEMORY, NODE_LEVEL, PODS, PodTerm, Protocol, SpreadRule,
+        Taint, TaintEffect, Template, Toleration, TolerationOperator,
     },
     units::{Nanos, Uid},
 };
 
-use super::shape::{GroupShape, LevelShape, NearShape, NodeShape, PodShape, PortShape, WorkShape};
+use super::{
+    devices,
+    shape::{GroupShape, LevelShape, NearShape, NodeShape, PodShape, PortShape, WorkShape},
+};
 use crate::quantity::Quantity;
 
 /// Namespace of everything that does not say.
@@ -89,25 +91,7 @@ pub(super) fn node(
 ) -> Result<NodeSpec, Wrong> {
     let mut node = known.cloned().unwrap_or_default();
     name.clone_into(&mut node.name);
-    if let Some(counts) = &shape.cards {
-        let cards = counts.0.iter().map(|(kind, &count)| NodeCards {
-            kind: kind.clone(),
-            count,
-            ..NodeCards::default()
-        });
-        node.cards = cards.collect();
-    }
-    for cards in &mut node.cards {
-        if let Some(model) = &shape.model {
-            cards.model.clone_from(model);
-        }
-    }
-    if let Some(unhealthy) = &shape.unhealthy {
-        let Some(cards) = node.cards.first_mut() else {
-            return Err("unhealthy: the node has no cards".to_owned());
-        };
-        cards.unhealthy = card_set(unhealthy)?;
-    }
+    node.cards = devices::node_cards(shape, &node.cards)?;
     let resources = amounts(shape.cpu.as_ref(), shape.memory.as_ref(), &shape.resources)?;
     node.resources.extend(resources);
     if let Some(pods) = shape.pods {
@@ -128,20 +112,6 @@ pub(super) fn node(
     }
     node.unschedulable = shape.cordoned.unwrap_or(node.unschedulable);
     Ok(node)
-}
-
-/// Card numbers as a set.
-pub(super) fn card_set(cards: &[u32]) -> Result<CardSet, Wrong> {
-    cards.iter().try_fold(CardSet::EMPTY, |set, &card| {
-        if card < CardSet::CAPACITY {
-            Ok(set.union(CardSet(1 << card)))
-        } else {
-            Err(format!(
-                "card {card} does not exist; accepted: 0 to {}",
-                CardSet::CAPACITY - 1
-            ))
-        }
-    })
 }
 
 fn effect(text: &str) -> Result<TaintEffect, Wrong> {
@@ -221,16 +191,7 @@ fn template(shape: &PodShape, namespace: &str, own: &[(&str, &str)]) -> Result<T
     }
     let resources = amounts(shape.cpu.as_ref(), shape.memory.as_ref(), &shape.resources)?;
     template.resources.extend(resources);
-    if let Some(cards) = &shape.cards {
-        let mut wanted = cards.0.iter().filter(|(_, count)| **count > 0);
-        template.cards = wanted.next().map(|(kind, &count)| CardRequest {
-            kind: kind.clone(),
-            count,
-        });
-        if let Some((kind, _)) = wanted.next() {
-            return Err(format!("cards: {kind}: a pod asks for cards of one kind"));
-        }
-    }
+    template.cards = devices::request(shape, template.cards.take())?;
     if let Some(nodes) = &shape.nodes {
         template.nodes = nodes.clone();
     }
@@ -377,7 +338,7 @@ pub(super) fn pod(
             role: gang.map_or(String::new(), |(_, role)| role.to_owned()),
             template: Arc::new(template(shape, namespace, &own)?),
             node: None,
-            cards: None,
+            devices: None,
             phase: PodPhase::Pending,
             created: now,
             started: None,

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::{
     ScenarioError,
+    devices::HeldPart,
     shape::{NodeShape, PodShape, WorkShape},
     value::{Names, Span},
 };
@@ -116,6 +117,8 @@ pub struct Bind {
     pub node: String,
     /// Their cards, when known.
     pub cards: Option<Vec<u32>>,
+    /// Their parts of cards, when known.
+    pub parts: Vec<HeldPart>,
 }
 
 /// Binds that fail.

@@ -8,19 +8,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use gangline::{
     Scheduler, Verdict,
     bits::CardSet,
-    engine::{Explanation, GangView, MemberState, MemberView, NodeView},
-    explain::{Reason, Shortfall},
+    device::links::Link,
+    engine::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView},
+    explain::{Cause, Reason, Shortfall},
     request::NODE_LEVEL,
 };
 use serde::Deserialize;
 
 use super::{
     build::level_label,
+    known::Known,
     outside::full_name,
     value::{Count, Names, When, word_or_fields},
 };
 use crate::{
-    output::{card_totals, explain, phase_word, text::member_word, verdict, verdict_word},
+    output::{
+        card_totals, devices::Held, explain, held_cards, phase_word, text::member_word, verdict,
+        verdict_word,
+    },
     quantity::Quantity,
 };
 
@@ -55,6 +60,12 @@ pub struct Expect {
     pub on: BTreeMap<String, Count>,
     /// The cards of a pod, by number.
     pub cards: Option<Vec<u32>>,
+    /// The parts of cards held, all of them: `0:1g.5gb@6`, `1:12288MiB`, `1:1/4`.
+    pub parts: Option<Vec<String>>,
+    /// The slowest hop of the best ring over the cards of each member.
+    pub link: Option<Link>,
+    /// All cards of each member are on this NUMA node.
+    pub numa_node: Option<u8>,
     /// In these domains only: level and name.
     pub within: BTreeMap<String, Names>,
     /// How many domains of a level are used.
@@ -73,6 +84,10 @@ pub struct Expect {
     pub free_cards: Option<Count>,
     /// Free amounts of each node.
     pub free: BTreeMap<String, Quantity>,
+    /// Cards of each node that nobody has anything of: these, and no others.
+    pub untouched: Option<Vec<u32>>,
+    /// How many parts are held of cards of each node, by card.
+    pub parts_on: BTreeMap<u32, Count>,
     /// Gangs that wait, in the cluster.
     pub pending_gangs: Option<Count>,
 }
@@ -91,6 +106,8 @@ pub struct ReasonTest {
     pub level: Option<String>,
     /// How many members fit in the best domain of that level.
     pub best_fits: Option<Count>,
+    /// How many nodes failed alone, by cause.
+    pub causes: BTreeMap<Cause, Count>,
 }
 
 /// What a shortfall must say; what is absent may be anything.
@@ -175,6 +192,47 @@ fn is_placed(member: &MemberView<'_>) -> bool {
 }
 
 impl Expect {
+    /// Refuses what no node and no gang of the scenario has: it would hold by accident.
+    pub(super) fn check_names(&self, known: &Known) -> Result<(), String> {
+        let level = |field: &str, level: &String| {
+            let label = level_label(level);
+            if label == NODE_LEVEL || known.levels.contains(&label) {
+                return Ok(());
+            }
+            let accepted: Vec<&str> = known.levels.iter().map(String::as_str).collect();
+            let accepted = ["node"].into_iter().chain(accepted).collect::<Vec<_>>();
+            Err(format!(
+                "{field}: there is no level {level:?}; accepted: {}",
+                accepted.join(", ")
+            ))
+        };
+        self.within
+            .keys()
+            .try_for_each(|key| level("within", key))?;
+        self.domains
+            .keys()
+            .try_for_each(|key| level("domains", key))?;
+        self.distinct
+            .iter()
+            .try_for_each(|key| level("distinct", key))?;
+        let node = |field: &str, name: &String| {
+            let there = known.nodes.contains(name);
+            there
+                .then_some(())
+                .ok_or_else(|| format!("{field}: no node is ever called {name:?}"))
+        };
+        self.on.keys().try_for_each(|name| node("on", name))?;
+        let mut named = self.node.iter().flat_map(|names| &names.0);
+        named.try_for_each(|name| node("node", name))?;
+        let role = |name: &String| {
+            let there = known.roles.contains(name);
+            there
+                .then_some(())
+                .ok_or_else(|| format!("roles: no role is ever called {name:?}"))
+        };
+        self.roles.keys().try_for_each(role)
+    }
+
     /// Every difference, each with its subject before it.
     pub(super) fn check(&self, seen: &Seen<'_>) -> Vec<Difference> {
         let mut lines = Vec::new();
@@ -336,14 +394,67 @@ impl Expect {
                 ));
             }
         }
+        self.check_devices(seen, &placed, differences);
+    }
+
+    /// Whatever is said about the devices of members that have a place.
+    fn check_devices(
+        &self,
+        seen: &Seen<'_>,
+        placed: &[&MemberView<'_>],
+        differences: &mut Differences,
+    ) {
         if let Some(cards) = &self.cards {
-            let held = placed
-                .iter()
-                .fold(CardSet::EMPTY, |set, member| set.union(member.cards));
+            let held = placed.iter().fold(CardSet::EMPTY, |set, member| {
+                set.union(member.devices.cards)
+            });
             if held.iter().ne(cards.iter().copied()) {
                 differences
                     .0
                     .push(format!("cards: expected {cards:?}, is [{held}]"));
+            }
+        }
+        let held = |member: &&MemberView<'_>| {
+            let node = seen.nodes.iter().find(|node| Some(node.ix) == member.node);
+            node.map(|node| Held::new(member, node)).unwrap_or_default()
+        };
+        if let Some(parts) = &self.parts {
+            let is: Vec<Held> = placed.iter().map(held).collect();
+            let mut is: Vec<String> = is
+                .iter()
+                .flat_map(|held| held.parts.iter().map(ToString::to_string))
+                .collect();
+            let mut expected = parts.clone();
+            expected.sort_unstable();
+            is.sort_unstable();
+            if is != expected {
+                differences
+                    .0
+                    .push(format!("parts: expected {expected:?}, is {is:?}"));
+            }
+        }
+        if (self.link.is_some() || self.numa_node.is_some()) && placed.is_empty() {
+            differences
+                .0
+                .push("link, numa_node: nobody has cards".to_owned());
+        }
+        for member in placed {
+            let links = held(member).links;
+            let shown = |shown: Option<String>| shown.unwrap_or_else(|| "not known".to_owned());
+            if let Some(expected) = self.link {
+                let is = links.as_ref().and_then(|links| links.bottleneck);
+                let is = shown(is.map(|link| link.to_string()));
+                let what = format!("link of {}", member.name);
+                differences.equal(&what, Some(&expected.to_string()), &is);
+            }
+            if let Some(expected) = self.numa_node {
+                let is = shown(
+                    links
+                        .and_then(|links| links.numa_node)
+                        .map(|n| n.to_string()),
+                );
+                let what = format!("NUMA node of {}", member.name);
+                differences.equal(&what, Some(&expected.to_string()), &is);
             }
         }
     }
@@ -426,7 +537,30 @@ impl Expect {
                 Err(error) => differences.0.push(format!("free {resource}: {error}")),
             }
         }
+        self.check_cards(node, &mut differences);
         differences
+    }
+
+    /// Whatever is said about the cards of a node.
+    fn check_cards(&self, node: &NodeView<'_>, differences: &mut Differences) {
+        if let Some(expected) = &self.untouched {
+            let free = |cards: &CardsView<'_>| cards.all.difference(held_cards(cards));
+            let is = node.cards.first().map_or(CardSet::EMPTY, free);
+            if is.iter().ne(expected.iter().copied()) {
+                differences
+                    .0
+                    .push(format!("untouched: expected {expected:?}, is [{is}]"));
+            }
+        }
+        for (card, count) in &self.parts_on {
+            let cards = node.cards.first().filter(|cards| cards.all.contains(*card));
+            let Some(cards) = cards else {
+                differences.0.push(format!("there is no card {card}"));
+                continue;
+            };
+            let held = cards.parts.iter().filter(|part| part.card == *card).count();
+            differences.count(&format!("parts on card {card}"), Some(count), held as i64);
+        }
     }
 
     fn check_cluster(&self, seen: &Seen<'_>) -> Differences {
@@ -461,15 +595,26 @@ impl ReasonTest {
                 .0
                 .push(format!("reason: expected to say {part:?}, says {line:?}"));
         }
-        let (shortfall, level, best) = match innermost(reason) {
+        let (shortfall, level, best, causes) = match innermost(reason) {
             Reason::DoesNotFit {
                 shortfall,
                 level,
                 best_domain,
+                causes,
                 ..
-            } => (shortfall.as_ref(), level.as_deref(), best_domain.as_ref()),
-            _ => (None, None, None),
+            } => (
+                shortfall.as_ref(),
+                level.as_deref(),
+                best_domain.as_ref(),
+                causes.as_slice(),
+            ),
+            _ => (None, None, None, &[][..]),
         };
+        for (cause, count) in &self.causes {
+            let nodes = causes.iter().filter(|known| known.cause == *cause);
+            let nodes = nodes.map(|known| i64::from(known.nodes)).sum();
+            differences.count(&format!("nodes with \"{cause}\""), Some(count), nodes);
+        }
         if let Some(test) = &self.shortfall {
             test.check(shortfall, differences);
         }

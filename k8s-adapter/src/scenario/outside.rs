@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
     Event, Placement,
-    bits::CardSet,
     cluster::spec::NodeSpec,
+    device::Devices,
     engine::Snapshot,
     gang::{GangKey, GangSpec, GroupKind, Minimum, PodPhase, PodSpec},
     units::{Nanos, Uid},
@@ -16,6 +16,7 @@ use gangline::{
 
 use super::{
     build::{self, Leaf, Member, NAMESPACE, Wrong},
+    devices,
     event::{Action, Bind, BindFails, Change, Ending, Join},
     shape::{PodShape, WorkShape},
     value::Names,
@@ -34,7 +35,7 @@ pub(super) struct Outside {
     /// Binds that will fail, by pod.
     failing: BTreeMap<Uid, BindFails>,
     /// Placements that nobody has confirmed.
-    in_flight: BTreeMap<Uid, (String, CardSet)>,
+    in_flight: BTreeMap<Uid, (String, Devices)>,
     /// When running pods will succeed.
     ends: BTreeSet<(Nanos, Uid)>,
 }
@@ -150,13 +151,13 @@ impl Outside {
 
     /// Takes note of a placement. It is in flight until it is confirmed or fails.
     pub(super) fn placed(&mut self, placement: &Placement, node: &str) {
-        let place = (node.to_owned(), placement.cards);
+        let place = (node.to_owned(), placement.devices);
         self.in_flight.insert(placement.pod, place);
     }
 
     /// What the bind of a placed pod comes to.
     pub(super) fn confirm(&mut self, uid: Uid, now: Nanos) -> Option<Event> {
-        let (node, cards) = self.in_flight.remove(&uid)?;
+        let (node, devices) = self.in_flight.remove(&uid)?;
         if let Some(fails) = self
             .failing
             .get_mut(&uid)
@@ -180,7 +181,7 @@ impl Outside {
         }
         let event = self.update(uid, |pod| {
             pod.node = Some(node);
-            pod.cards = Some(cards).filter(|cards| !cards.is_empty());
+            pod.devices = Some(devices).filter(|devices| !devices.is_empty());
             pod.phase = PodPhase::Running;
             pod.started = Some(now);
         });
@@ -333,13 +334,14 @@ impl Outside {
     }
 
     fn bind(&mut self, bind: &Bind, now: Nanos) -> Result<Vec<Event>, Wrong> {
-        let cards = bind.cards.as_deref().map(build::card_set).transpose()?;
+        let node = self.nodes.get(&bind.node);
+        let devices = devices::held(bind.cards.as_deref(), &bind.parts, node)?;
         let mut events = Vec::new();
         for uid in self.select(&bind.pod)? {
             self.in_flight.remove(&uid);
             events.extend(self.update(uid, |pod| {
                 pod.node = Some(bind.node.clone());
-                pod.cards = cards;
+                pod.devices = devices;
                 pod.phase = PodPhase::Running;
                 pod.started = Some(now);
             }));

@@ -18,6 +18,7 @@ use super::{
     Scenario, ScenarioError,
     event::Action,
     expect::{Expect, Seen},
+    known::Known,
     outside::Outside,
 };
 use crate::output::{GangReport, Nodes, ReasonReport, hash_text, text, verdict_word};
@@ -84,6 +85,11 @@ pub fn run(
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Outcome, ScenarioError> {
     let mut play = Play::new(scenario)?;
+    let known = Known::new(scenario, &play.scheduler.config().levels);
+    for (index, expect) in scenario.expect.iter().enumerate() {
+        let checked = expect.check_names(&known);
+        checked.map_err(|wrong| ScenarioError::invalid(format!("expect[{index}]"), wrong))?;
+    }
     play.set_up(scenario)?;
     let mut agenda = agenda(scenario)?;
     let mut timeline = Vec::new();
@@ -351,6 +357,7 @@ impl Play {
 
     /// One round of decisions, carried out.
     fn decide(&mut self, now: Nanos) -> Result<Vec<DecisionLine>, ScenarioError> {
+        self.scheduler.price_if_due();
         let decisions = self.scheduler.decide(now).to_vec();
         let mut lines = Vec::new();
         let mut placed: Vec<Uid> = Vec::new();

@@ -6,12 +6,16 @@
 use std::collections::BTreeMap;
 
 use gangline::{
+    device::links::{LinkMatrix, Nearness},
     gang::{LossMode, ScoringRule, TimeoutPolicy, spec::Disruption},
-    request::{NodeRules, Template},
+    request::{Apart, NodeRules, Template},
 };
 use serde::Deserialize;
 
-use super::value::{CardCounts, Names, Span};
+use super::{
+    devices::{Modes, OverheadShape, ShareShape, SliceShape},
+    value::{CardCounts, Names, Span},
+};
 use crate::quantity::Quantity;
 
 /// One node or several alike. Of a node that exists only the given fields change.
@@ -26,6 +30,14 @@ pub struct NodeShape {
     pub model: Option<String>,
     /// Numbers of its first kind's cards that must not be used.
     pub unhealthy: Option<Vec<u32>>,
+    /// Memory of one card of its first kind.
+    pub card_memory: Option<Quantity>,
+    /// How its first kind's cards may be used.
+    pub modes: Option<Modes>,
+    /// How its first kind's cards reach each other: a known machine, or a matrix as text.
+    pub links: Option<LinkMatrix>,
+    /// MIG instances of its first kind's cards of which only the number is known, by profile.
+    pub slices: Option<BTreeMap<String, u32>>,
     /// Cores.
     pub cpu: Option<Quantity>,
     /// Memory.
@@ -130,6 +142,32 @@ pub struct LevelShape {
 pub struct PodShape {
     /// Whole cards.
     pub cards: Option<CardCounts>,
+    /// The kind of card that parts are of.
+    pub card_kind: Option<String>,
+    /// MIG instances by profile.
+    pub slices: BTreeMap<String, u32>,
+    /// MIG instances by what they must offer.
+    pub slice: Option<SliceShape>,
+    /// Shares of cards.
+    pub share: Option<ShareShape>,
+    /// Replicas of cards.
+    pub replicas: Option<u32>,
+    /// On which cards several parts lie, relative to each other.
+    pub on: Option<Apart>,
+    /// How near whole cards must be to each other.
+    pub near: Option<Nearness>,
+    /// Products that will do.
+    pub models: Vec<String>,
+    /// Memory that each card must have in all.
+    pub card_memory: Option<Quantity>,
+    /// These cards and no others.
+    pub only: Option<Vec<u32>>,
+    /// Members with this word share one card.
+    pub share_group: Option<String>,
+    /// The cards serve members with this word only.
+    pub exclusive: Option<String>,
+    /// What its processes take besides what they say.
+    pub overhead: Option<OverheadShape>,
     /// Cores.
     pub cpu: Option<Quantity>,
     /// Memory.

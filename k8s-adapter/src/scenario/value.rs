@@ -9,6 +9,7 @@ use serde::de::{
     Deserialize, Deserializer, Error, MapAccess, Visitor, value::MapAccessDeserializer,
 };
 
+use super::devices::{HeldPart, Instance, ShareAmount};
 use crate::names;
 
 /// A span of time: `10s`, `1h 30m`, `250ms`, or whole seconds as a bare number.
@@ -165,7 +166,10 @@ read_from_scalar! {
     Span: "a span such as 10s",
     When: "a moment such as 10s or a range such as 10s..1m",
     Names: "a name such as n1 or a range such as n1..n4",
-    Count: "a count such as 4 or >=2"
+    Count: "a count such as 4 or >=2",
+    Instance: "an instance such as 1g.5gb@0",
+    HeldPart: "a part of a card such as 0:1g.5gb@6",
+    ShareAmount: "an amount such as 12Gi, or a part of a card such as 50%"
 }
 
 /// Cards by kind; a bare number means GPUs of the usual kind.

@@ -33,7 +33,7 @@ impl Pods {
             spec.started = old.started;
             spec.phase = old.phase;
             spec.terminating = old.terminating;
-            spec.cards = old.cards;
+            spec.devices = old.devices;
             if old.node.is_some() {
                 // A pod that is bound stays what it is until it is deleted.
                 return;

@@ -6,7 +6,7 @@ use super::super::{
     view::MemberState,
 };
 use crate::{
-    bits::CardSet,
+    device::Devices,
     gang::life::{self, Command, Commands},
 };
 
@@ -161,19 +161,19 @@ impl Scheduler {
         }
     }
 
-    /// Holds a member's room as a snapshot says, if its cards are still free.
-    pub(in crate::engine) fn restore_hold(&mut self, ix: PodIx, node: &str, cards: CardSet) {
+    /// Holds a member's room as a snapshot says, if its devices are still free.
+    pub(in crate::engine) fn restore_hold(&mut self, ix: PodIx, node: &str, devices: Devices) {
         let node = self.cluster.node_slot(node);
         let Some(pod) = self.pods.get(ix.0).filter(|pod| pod.charge.is_none()) else {
             return;
         };
         let template = pod.template;
         self.count(ix, false);
-        self.cluster.charge(node, template, CardSet::EMPTY);
-        self.note_charge(ix, node, CardSet::EMPTY, Purpose::Held);
-        self.remembered_cards.push((ix, cards));
-        self.settle_cards(node, None);
-        self.remembered_cards.clear();
+        self.cluster.charge(node, template, &Devices::NONE);
+        self.note_charge(ix, node, Devices::NONE, Purpose::Held);
+        self.remembered_devices.push((ix, devices));
+        self.settle_devices(node, None);
+        self.remembered_devices.clear();
         self.count(ix, true);
     }
 

@@ -1,6 +1,6 @@
-//! Nodes that come, change and go, and which cards the pods of a node hold.
+//! Nodes that come, change and go, and which devices the pods of a node hold.
 
-use alloc::{format, sync::Arc};
+use alloc::{boxed::Box, format, sync::Arc};
 
 use smallvec::SmallVec;
 
@@ -11,7 +11,11 @@ use super::{
     },
     MOST, invalid,
 };
-use crate::{bits::CardSet, cluster::NodeSpec, units::Uid};
+use crate::{
+    cluster::NodeSpec,
+    device::{self, Devices},
+    units::Uid,
+};
 
 impl Scheduler {
     pub(super) fn apply_node(&mut self, spec: NodeSpec) -> Result<(), Rejection> {
@@ -65,32 +69,31 @@ impl Scheduler {
         let pods: SmallVec<[PodIx; 16]> = self.pods_on(node).into();
         for &pod in &pods {
             if let Some((template, charge)) = self.charge_of(pod) {
-                self.cluster.release(charge.node, template, charge.cards);
+                self.cluster.release(charge.node, template, &charge.devices);
             }
         }
         change(&mut self.cluster);
         for &pod in &pods {
             if let Some((template, charge)) = self.charge_of(pod) {
-                // Which cards it has is settled below; none are taken in between.
-                self.cluster.charge(node, template, CardSet::EMPTY);
+                // Which devices it has is settled below; none are taken in between.
+                self.cluster.charge(node, template, &Devices::NONE);
                 if let Some(entry) = self.pods.get_mut(pod.0) {
                     entry.charge = Some(Charge {
-                        cards: CardSet::EMPTY,
+                        devices: Devices::NONE,
                         ..charge
                     });
                 }
-                let keep = charge.cards;
-                self.remembered_cards.push((pod, keep));
+                self.remembered_devices.push((pod, charge.devices));
             }
         }
-        self.settle_cards(node, None);
-        self.remembered_cards.clear();
+        self.settle_devices(node, None);
+        self.remembered_devices.clear();
     }
 
-    /// Decides which cards the pods of a node hold: those they say or were given, then, in order of
-    /// uid, the lowest healthy free ones, then unhealthy ones. It depends on the set of pods alone,
-    /// not on the order in which they were seen. `fresh` is on the ledger but not charged yet.
-    pub(super) fn settle_cards(&mut self, node: NodeIx, fresh: Option<PodIx>) {
+    /// Decides which devices the pods of a node hold: those they say or were given, then, in order of
+    /// uid, those that we would have given, from healthy cards first. It depends on the set of pods
+    /// alone, not on the order in which they were seen. `fresh` is on the ledger but not charged yet.
+    pub(super) fn settle_devices(&mut self, node: NodeIx, fresh: Option<PodIx>) {
         let mut wanting: SmallVec<[(bool, Uid, PodIx); 16]> = SmallVec::new();
         for &ix in self.pods_on(node) {
             let Some(pod) = self.pods.get(ix.0) else {
@@ -100,71 +103,54 @@ impl Scheduler {
                 let held = pod
                     .charge
                     .is_some_and(|charge| charge.purpose == Purpose::Held);
-                wanting.push((pod.spec.cards.is_none() && !held, pod.spec.uid, ix));
+                wanting.push((pod.spec.devices.is_none() && !held, pod.spec.uid, ix));
             }
         }
         if wanting.is_empty() {
             return;
         }
         wanting.sort_unstable();
-        let mut given: SmallVec<[(PodIx, CardSet); 16]> = SmallVec::new();
-        let mut taken: SmallVec<[(u16, CardSet); 2]> = SmallVec::new();
+        let mut dealt = core::mem::take(&mut self.dealt);
+        dealt.clone_from(&self.cluster.node(node).cards);
+        dealt.empty();
+        let mut given: SmallVec<[(PodIx, Devices); 16]> = SmallVec::new();
         for &(_, _, ix) in &wanting {
             let Some(pod) = self.pods.get(ix.0) else {
                 continue;
             };
-            let Some(ask) = self.cluster.template(pod.template).cards else {
+            let Some(ask) = &self.cluster.template(pod.template).cards else {
                 continue;
             };
-            let pools = self.cluster.node(node).cards.pools();
-            let Some(pool) = pools.iter().find(|pool| pool.kind == ask.kind) else {
-                given.push((ix, CardSet::EMPTY));
-                continue;
-            };
-            let used = taken
-                .iter()
-                .find(|(kind, _)| *kind == ask.kind)
-                .map_or(CardSet::EMPTY, |t| t.1);
-            let free = pool.all.difference(used);
-            let remembered = self.remembered_cards.iter().find(|(pod, _)| *pod == ix);
+            let remembered = self.remembered_devices.iter().find(|(pod, _)| *pod == ix);
             let said = match pod.charge {
                 Some(Charge {
                     purpose: Purpose::Held,
-                    cards,
+                    devices,
                     ..
-                }) => Some(remembered.map_or(cards, |(_, cards)| *cards)),
-                _ => pod.spec.cards,
+                }) => Some(remembered.map_or(devices, |(_, devices)| *devices)),
+                _ => pod.spec.devices,
             };
-            let mut cards = said.unwrap_or_default().intersection(free);
-            for source in [free.difference(pool.unhealthy), free] {
-                let missing = ask.count.saturating_sub(cards.len());
-                let rest = source.difference(cards);
-                let more = rest.lowest(missing.min(rest.len())).unwrap_or_default();
-                cards = cards.union(more);
-            }
-            match taken.iter_mut().find(|(kind, _)| *kind == ask.kind) {
-                Some((_, all)) => *all = all.union(cards),
-                None => taken.push((ask.kind, cards)),
-            }
-            given.push((ix, cards));
+            let devices = device::deal(&mut dealt, ask, said);
+            given.push((ix, devices));
         }
-        // Take all back first, so that no card is given twice on the way.
-        given.retain(|&mut (ix, cards)| {
+        self.dealt = dealt;
+        // Take all back first, so that no device is given twice on the way.
+        given.retain(|&mut (ix, devices)| {
             let changes = self
                 .charge_of(ix)
-                .is_some_and(|(_, charge)| charge.cards != cards);
+                .is_some_and(|(_, charge)| charge.devices != devices);
             changes || fresh == Some(ix)
         });
         for &(ix, _) in &given {
             if let Some((template, charge)) = self.charge_of(ix).filter(|_| fresh != Some(ix)) {
-                self.cluster.release(node, template, charge.cards);
+                self.cluster.release(node, template, &charge.devices);
             }
         }
-        for &(ix, cards) in &given {
+        for &(ix, devices) in &given {
             if let Some((template, charge)) = self.charge_of(ix) {
-                self.cluster.charge(node, template, cards);
+                self.cluster.charge(node, template, &devices);
                 if let Some(pod) = self.pods.get_mut(ix.0) {
-                    pod.charge = Some(Charge { cards, ..charge });
+                    pod.charge = Some(Charge { devices, ..charge });
                 }
             }
         }
@@ -193,6 +179,13 @@ fn check_node(spec: &NodeSpec) -> Result<(), Rejection> {
                 &cards.kind,
                 "each kind once",
             ));
+        }
+        if let Err(error) = device::check_cards(cards) {
+            return Err(Rejection::NodeCards {
+                object: object(),
+                kind: cards.kind.clone(),
+                error: Box::new(error),
+            });
         }
     }
     Ok(())

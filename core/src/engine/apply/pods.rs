@@ -10,7 +10,7 @@ use super::{
     MOST, hash_name, invalid,
 };
 use crate::{
-    bits::CardSet,
+    device::{Devices, check_request},
     gang::{PodPhase, PodSpec},
     units::{Nanos, Uid},
 };
@@ -67,6 +67,7 @@ impl Scheduler {
             released: false,
             failures: None,
         };
+        self.note_arrival(pod.template);
         let ix = PodIx(self.pods.insert(pod));
         self.pod_by_uid.insert(uid, ix);
         let pods = &self.pods;
@@ -123,15 +124,15 @@ impl Scheduler {
             .node
             .as_deref()
             .map(|name| self.cluster.node_slot(name));
-        // Confirmed where we planned it: the cards stay those of the plan unless it says otherwise.
+        // Confirmed where we planned it: the devices stay those of the plan unless it says otherwise.
         let confirmed = pod
             .charge
             .filter(|charge| charge.purpose == Purpose::Held && node == Some(charge.node));
         let mut spec = spec;
-        if let Some(charge) = confirmed.filter(|charge| !charge.cards.is_empty()) {
-            spec.cards = spec.cards.or(Some(charge.cards));
-        } else if spec.cards.is_none() && spec.node == pod.spec.node && pod.spec.node.is_some() {
-            spec.cards = pod.spec.cards;
+        if let Some(charge) = confirmed.filter(|charge| !charge.devices.is_empty()) {
+            spec.devices = spec.devices.or(Some(charge.devices));
+        } else if spec.devices.is_none() && spec.node == pod.spec.node && pod.spec.node.is_some() {
+            spec.devices = pod.spec.devices;
         }
         let ended = matches!(spec.phase, PodPhase::Succeeded | PodPhase::Failed);
         let held = |charge: &Charge| charge.purpose == Purpose::Held;
@@ -142,8 +143,8 @@ impl Scheduler {
             && match (node, &pod.charge) {
                 (Some(node), Some(charge)) => {
                     charge.node == node
-                        && (spec.cards == pod.spec.cards
-                            || confirmed.is_some_and(|c| spec.cards == Some(c.cards)))
+                        && (spec.devices == pod.spec.devices
+                            || confirmed.is_some_and(|c| spec.devices == Some(c.devices)))
                 }
                 (None, Some(charge)) => charge.purpose == Purpose::Held,
                 (None, None) => true,
@@ -183,11 +184,11 @@ impl Scheduler {
         };
         let template = pod.template;
         let node = self.cluster.node_slot(name);
-        self.note_charge(ix, node, CardSet::EMPTY, Purpose::Bound);
+        self.note_charge(ix, node, Devices::NONE, Purpose::Bound);
         if self.cluster.template(template).cards.is_some() {
-            self.settle_cards(node, Some(ix));
+            self.settle_devices(node, Some(ix));
         } else {
-            self.cluster.charge(node, template, CardSet::EMPTY);
+            self.cluster.charge(node, template, &Devices::NONE);
         }
     }
 
@@ -196,7 +197,7 @@ impl Scheduler {
         &mut self,
         ix: PodIx,
         node: NodeIx,
-        cards: CardSet,
+        devices: Devices,
         purpose: Purpose,
     ) {
         self.changed += 1;
@@ -208,7 +209,7 @@ impl Scheduler {
         if let Some(pod) = self.pods.get_mut(ix.0) {
             pod.charge = Some(Charge {
                 node,
-                cards,
+                devices,
                 purpose,
             });
         }
@@ -221,7 +222,7 @@ impl Scheduler {
         };
         self.loosened += 1;
         self.changed += 1;
-        self.cluster.release(charge.node, template, charge.cards);
+        self.cluster.release(charge.node, template, &charge.devices);
         if let Some(pod) = self.pods.get_mut(ix.0) {
             pod.charge = None;
         }
@@ -231,7 +232,7 @@ impl Scheduler {
             pods.swap_remove(at);
         }
         if self.cluster.template(template).cards.is_some() {
-            self.settle_cards(charge.node, None);
+            self.settle_devices(charge.node, None);
         }
     }
 
@@ -301,13 +302,11 @@ fn check_template(spec: &PodSpec) -> Result<(), Rejection> {
             return Err(invalid(object(), &field, &amount, "0 to 2^60"));
         }
     }
-    if spec
-        .template
-        .cards
-        .as_ref()
-        .is_some_and(|cards| cards.count == 0)
-    {
-        return Err(invalid(object(), "template.cards.count", &0, "at least 1"));
+    match spec.template.cards.as_ref().map(check_request) {
+        Some(Err(error)) => Err(Rejection::Cards {
+            object: object(),
+            error,
+        }),
+        _ => Ok(()),
     }
-    Ok(())
 }

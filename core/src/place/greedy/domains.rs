@@ -87,13 +87,15 @@ impl Search {
                 TreeKind::Leaf { min, .. } => self.counted(request, wanted.leaf) < min,
                 TreeKind::Inner(_) => false,
             };
-            if let Some(ask) = cluster.template(wanted.template).cards {
+            if let Some(ask) = &cluster.template(wanted.template).cards {
                 if key == NODE_KEY {
                     free = cluster.node(NodeIx(domain)).cards.free(ask.kind);
                 } else {
                     let domain = &cluster.partition(key).domains[domain as usize];
                     // Kept incrementally: most domains drop out here, without a look at a node.
-                    if aim == Aim::All && domain.card_capacity(ask.kind, ask.count) < missing {
+                    let whole = ask.whole();
+                    let fits = |whole| domain.card_capacity(ask.kind, whole);
+                    if aim == Aim::All && whole > 0 && fits(whole) < missing {
                         return None;
                     }
                     free = domain.free_cards(ask.kind);
@@ -128,8 +130,9 @@ impl Search {
         let wanted = &request.batches[batch as usize];
         let place = &cluster.partition(key).domains[domain as usize];
         let nodes = place.nodes.len();
-        if let Some(ask) = cluster.template(wanted.template).cards
-            && place.card_capacity(ask.kind, ask.count) == 0
+        if let Some(ask) = &cluster.template(wanted.template).cards
+            && ask.whole() > 0
+            && place.card_capacity(ask.kind, ask.whole()) == 0
         {
             return 0;
         }

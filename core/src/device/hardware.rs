@@ -1,0 +1,459 @@
+//! What never changes about the cards of one kind on a node: model, modes, links.
+//!
+//! Made from [`NodeCards`] when a node is described, checked before; nodes with equal cards share
+//! one. Nothing here knows what is in use.
+
+use alloc::{string::String, sync::Arc, vec::Vec};
+
+use smallvec::SmallVec;
+
+use super::{
+    ask::{CardAsk, Part},
+    links::LinkTable,
+    mig::{Geometry, MigState, ProfileIx},
+    model::{self, CardModel},
+    overhead::{self, Inside, OverheadTable},
+};
+use crate::{
+    bits::CardSet,
+    cluster::spec::{CardMode, NodeCards},
+    request::{ShareMemory, SliceChoice},
+};
+
+/// Cards of one kind that many nodes have alike.
+#[derive(Debug)]
+pub(crate) struct Hardware {
+    /// Equal for equal hardware of one cluster.
+    pub(crate) id: u32,
+    /// The product, as the node names it.
+    pub(crate) product: String,
+    pub(crate) model: Option<&'static CardModel>,
+    /// Memory of one card; 0: nobody told.
+    pub(crate) memory_mib: u32,
+    pub(crate) links: Option<LinkTable>,
+    /// Cards that may be given as a whole.
+    pub(crate) whole: CardSet,
+    /// By card; empty when all are whole.
+    pub(crate) modes: Vec<Mode>,
+    /// Profiles of instances whose card nobody told, with their names.
+    pub(crate) loose: Vec<(String, Option<ProfileIx>)>,
+}
+
+/// How one card may be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Whole,
+    Shared,
+    Replicas(u32),
+    MigDynamic,
+    /// By profile: a bit for each start where an instance exists.
+    MigStatic(SmallVec<[u16; 16]>),
+}
+
+/// What one part takes of a card of some hardware.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// One of these profiles, cheapest first.
+    Slice(SmallVec<[ProfileIx; 16]>),
+    Share(Share),
+    Replica,
+}
+
+/// What one share takes of its card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) memory_mib: u32,
+    pub(crate) compute_milli: u32,
+    /// 1 if it counts overheads, so that the card's reserve is kept free.
+    pub(crate) reserving: u32,
+}
+
+/// What is wrong with the cards that a node is said to have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NodeCardsError {
+    /// One mode for each card, or one for all.
+    #[error("cards.modes: {modes} entries for {count} cards; accepted: none, 1 or {count}")]
+    Modes {
+        /// How many there are.
+        modes: usize,
+        /// How many cards.
+        count: u32,
+    },
+    /// Parts of cards that cannot be told apart.
+    #[error("cards.count: {count} cards that are used in parts; accepted: at most {most}")]
+    ManyCards {
+        /// How many cards.
+        count: u32,
+        /// The limit.
+        most: u32,
+    },
+    /// A matrix for other cards.
+    #[error("cards.links: a matrix of {matrix} cards for {count} cards; accepted: one of {count}")]
+    Links {
+        /// Cards of the matrix.
+        matrix: u32,
+        /// Cards of the node.
+        count: u32,
+    },
+    /// Nobody knows how this card can be cut.
+    #[error(
+        "cards.modes[{card}]: MIG of {product:?}; accepted: a product with MIG, see `gangline cards`"
+    )]
+    NoGeometry {
+        /// The card.
+        card: u32,
+        /// Its product.
+        product: String,
+    },
+    /// A profile that this card does not have.
+    #[error("cards.modes[{card}]: MIG profile {profile:?} of {product:?}; accepted: {accepted}")]
+    Profile {
+        /// The card.
+        card: u32,
+        /// The profile.
+        profile: String,
+        /// The card's product.
+        product: String,
+        /// Profiles that it has.
+        accepted: String,
+    },
+    /// A start that is not legal, or taken.
+    #[error(
+        "cards.modes[{card}]: {profile}@{start} is not legal or overlaps an instance before it; \
+         accepted: a free start of the profile, see `gangline cards`"
+    )]
+    Placement {
+        /// The card.
+        card: u32,
+        /// The profile.
+        profile: String,
+        /// Where it should start.
+        start: u8,
+    },
+    /// One replica is no replica.
+    #[error("cards.modes[{card}]: {replicas} replicas; accepted: at least 2")]
+    Replicas {
+        /// The card.
+        card: u32,
+        /// How many.
+        replicas: u32,
+    },
+}
+
+/// Checks the cards of a node by themselves, as the engine does before it takes them.
+pub fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
+    use NodeCardsError as Error;
+    let count = cards.count;
+    if !matches!(cards.modes.len(), 0 | 1) && cards.modes.len() != count as usize {
+        return Err(Error::Modes {
+            modes: cards.modes.len(),
+            count,
+        });
+    }
+    let parted = cards.modes.iter().any(|mode| *mode != CardMode::Whole);
+    if parted && count > CardSet::CAPACITY {
+        return Err(Error::ManyCards {
+            count,
+            most: CardSet::CAPACITY,
+        });
+    }
+    if let Some(matrix) = cards.links.as_ref().filter(|links| links.cards() != count) {
+        return Err(Error::Links {
+            matrix: matrix.cards(),
+            count,
+        });
+    }
+    let geometry = model_of(cards).and_then(|model| model.mig);
+    for (card, mode) in (0_u32..).zip(&cards.modes) {
+        match mode {
+            CardMode::Whole | CardMode::Shared => {}
+            &CardMode::Replicas(replicas) if replicas < 2 => {
+                return Err(Error::Replicas { card, replicas });
+            }
+            CardMode::Replicas(_) => {}
+            CardMode::MigDynamic | CardMode::MigStatic(_) => {
+                let Some(geometry) = geometry else {
+                    let product = cards.model.clone();
+                    return Err(Error::NoGeometry { card, product });
+                };
+                if let CardMode::MigStatic(instances) = mode {
+                    let mut state = MigState::default();
+                    for instance in instances {
+                        let (profile, start) = (instance.profile.clone(), instance.start);
+                        let Some(ix) = geometry.profile(&profile) else {
+                            return Err(Error::Profile {
+                                card,
+                                profile,
+                                product: cards.model.clone(),
+                                accepted: names(geometry),
+                            });
+                        };
+                        state = geometry.put(state, ix, start).ok_or(Error::Placement {
+                            card,
+                            profile,
+                            start,
+                        })?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn names(geometry: &Geometry) -> String {
+    let mut names = String::new();
+    for profile in geometry.profiles {
+        if !names.is_empty() {
+            names.push_str(", ");
+        }
+        names.push_str(profile.name);
+    }
+    names
+}
+
+/// The model of a node's cards, by product and memory; `None` when nobody knows it.
+pub fn model_of(cards: &NodeCards) -> Option<&'static CardModel> {
+    if cards.memory_mib > 0 {
+        model::find_with_memory(&cards.model, cards.memory_mib)
+    } else {
+        model::find(&cards.model)
+    }
+}
+
+impl Hardware {
+    /// Compiles checked cards; what does not pass [`check_cards`] is treated as whole cards.
+    pub(crate) fn new(id: u32, cards: &NodeCards) -> Self {
+        let model = model_of(cards);
+        let geometry = model.and_then(|model| model.mig);
+        let parted = cards.modes.iter().any(|mode| *mode != CardMode::Whole);
+        let mode_of = |card: u32| {
+            let one = (cards.modes.len() == 1).then(|| cards.modes.first());
+            one.unwrap_or_else(|| cards.modes.get(card as usize))
+        };
+        let modes: Vec<Mode> = (0..if parted {
+            cards.count.min(CardSet::CAPACITY)
+        } else {
+            0
+        })
+            .map(|card| match (mode_of(card), geometry) {
+                (Some(CardMode::Shared), _) => Mode::Shared,
+                (Some(&CardMode::Replicas(replicas)), _) => Mode::Replicas(replicas),
+                (Some(CardMode::MigDynamic), Some(_)) => Mode::MigDynamic,
+                (Some(CardMode::MigStatic(instances)), Some(geometry)) => {
+                    let mut starts: SmallVec<[u16; 16]> =
+                        geometry.profiles.iter().map(|_| 0).collect();
+                    for instance in instances {
+                        let profile = geometry.profile(&instance.profile);
+                        let slot = profile.and_then(|ix| starts.get_mut(usize::from(ix.0)));
+                        if let Some(slot) = slot {
+                            *slot |= 1_u16.checked_shl(instance.start.into()).unwrap_or(0);
+                        }
+                    }
+                    Mode::MigStatic(starts)
+                }
+                _ => Mode::Whole,
+            })
+            .collect();
+        let all = CardSet::first(cards.count).unwrap_or(CardSet::EMPTY);
+        let mut whole = all;
+        for (card, mode) in (0_u32..).zip(&modes) {
+            if matches!(mode, Mode::Replicas(_) | Mode::MigStatic(_)) {
+                whole = whole.difference(CardSet(1 << card));
+            }
+        }
+        let loose = cards.slices.keys();
+        Self {
+            id,
+            product: cards.model.clone(),
+            model,
+            memory_mib: if cards.memory_mib > 0 {
+                cards.memory_mib
+            } else {
+                model.map_or(0, |model| model.memory_mib)
+            },
+            links: cards
+                .links
+                .as_ref()
+                .filter(|links| links.cards() == cards.count)
+                .map(LinkTable::new),
+            whole,
+            modes,
+            loose: loose
+                .map(|name| (name.clone(), geometry.and_then(|g| g.profile(name))))
+                .collect(),
+        }
+    }
+
+    pub(crate) fn geometry(&self) -> Option<&'static Geometry> {
+        self.model.and_then(|model| model.mig)
+    }
+
+    /// Whether some card may be cut into MIG instances.
+    pub(crate) fn has_slices(&self) -> bool {
+        let mut modes = self.modes.iter();
+        modes.any(|mode| matches!(mode, Mode::MigDynamic | Mode::MigStatic(_)))
+    }
+
+    /// All units of a card that can be cut, as a mask.
+    pub(crate) fn all_units(&self) -> u16 {
+        let units = self.geometry().map_or(0, |geometry| geometry.units);
+        1_u16
+            .checked_shl(units.into())
+            .map_or(u16::MAX, |bit| bit - 1)
+    }
+
+    pub(crate) fn mode(&self, card: u32) -> &Mode {
+        self.modes.get(card as usize).unwrap_or(&Mode::Whole)
+    }
+
+    /// Whether the kind of card passes an ask's conditions.
+    pub(crate) fn passes(&self, ask: &CardAsk) -> bool {
+        let known = self.model.map_or("", |model| model.name);
+        ask.accepts_model(&[&self.product, known])
+            && self.memory_mib >= ask.source.min_card_memory_mib
+    }
+
+    /// What a part of an ask takes of one of these cards; `None`: they do not have such parts.
+    pub(crate) fn need(&self, ask: &CardAsk, part: Part<'_>) -> Option<Need> {
+        match part {
+            Part::Replica => Some(Need::Replica),
+            Part::Share {
+                memory,
+                compute_milli,
+            } => {
+                let reserving = ask.source.overhead.processes > 0;
+                let mut compute_milli = compute_milli;
+                let memory_mib = match memory {
+                    ShareMemory::Mib(0) | ShareMemory::Milli(0) => 0,
+                    ShareMemory::Mib(mib) => self.memory_needed(ask, mib, Inside::Card).total,
+                    // Where nobody told how much memory there is, a part of it is a part of the card.
+                    ShareMemory::Milli(milli) if self.memory_mib == 0 => {
+                        compute_milli = compute_milli.max(milli);
+                        0
+                    }
+                    // A part of the card is all that the processes have, overhead and all. Never 0,
+                    // which would be no limit.
+                    ShareMemory::Milli(milli) => {
+                        let of_card = self.memory_for_shares(reserving) * u64::from(milli) / 1000;
+                        u32::try_from(of_card).unwrap_or(u32::MAX).max(1)
+                    }
+                };
+                Some(Need::Share(Share {
+                    memory_mib,
+                    compute_milli,
+                    reserving: u32::from(reserving && memory_mib > 0),
+                }))
+            }
+            Part::Slice(SliceChoice::Profile(name)) => {
+                let ix = self.geometry()?.profile(name)?;
+                Some(Need::Slice(SmallVec::from_slice(&[ix])))
+            }
+            Part::Slice(&SliceChoice::AtLeast {
+                memory_mib,
+                compute_slices,
+            }) => {
+                let memory = self
+                    .memory_needed(ask, memory_mib, Inside::MigInstance)
+                    .total;
+                let profiles: SmallVec<[ProfileIx; 16]> =
+                    self.geometry()?.cheapest(memory, compute_slices).collect();
+                (!profiles.is_empty()).then_some(Need::Slice(profiles))
+            }
+        }
+    }
+
+    /// What processes need in all that say they need so much.
+    pub(crate) fn memory_needed(
+        &self,
+        ask: &CardAsk,
+        declared: u32,
+        inside: Inside,
+    ) -> overhead::Need {
+        let capability = self.model.and_then(|model| model.compute_capability);
+        OverheadTable::DEFAULT.need_mib(declared, ask.source.overhead, inside, capability)
+    }
+
+    /// What the first part of an ask needs that says an amount of memory.
+    pub(crate) fn memory_of_part(&self, ask: &CardAsk) -> Option<overhead::Need> {
+        ask.parts().find_map(|(_, part)| match part {
+            Part::Share {
+                memory: ShareMemory::Mib(mib @ 1..),
+                ..
+            } => Some(self.memory_needed(ask, mib, Inside::Card)),
+            Part::Slice(&SliceChoice::AtLeast { memory_mib, .. }) => {
+                Some(self.memory_needed(ask, memory_mib, Inside::MigInstance))
+            }
+            _ => None,
+        })
+    }
+
+    /// What the shares of an ask take each; `None`: it asks for none.
+    pub(crate) fn share(&self, ask: &CardAsk) -> Option<Share> {
+        ask.parts().find_map(|(_, part)| match part {
+            Part::Share { .. } => match self.need(ask, part)? {
+                Need::Share(share) => Some(share),
+                Need::Slice(_) | Need::Replica => None,
+            },
+            Part::Slice(_) | Part::Replica => None,
+        })
+    }
+
+    /// Memory of a card that its shares may take in all, with or without the card's reserve.
+    pub(crate) fn memory_for_shares(&self, reserving: bool) -> u64 {
+        if !reserving {
+            return self.memory_mib.into();
+        }
+        let usable = OverheadTable::DEFAULT.usable_mib(self.memory_mib, Inside::Card);
+        usable.into()
+    }
+
+    /// Whether a loose profile satisfies a part of an ask.
+    pub(crate) fn loose_suits(&self, ask: &CardAsk, part: Part<'_>, loose: usize) -> bool {
+        // A device names its loose slice by one byte.
+        let Some((name, ix)) = self.loose.get(loose).filter(|_| loose <= usize::from(u8::MAX)) else {
+            return false;
+        };
+        match part {
+            Part::Slice(SliceChoice::Profile(wanted)) => {
+                wanted == name
+                    || ix.is_some()
+                        && self
+                            .geometry()
+                            .and_then(|geometry| geometry.profile(wanted))
+                            == *ix
+            }
+            Part::Slice(SliceChoice::AtLeast { .. }) => match (self.need(ask, part), ix) {
+                (Some(Need::Slice(profiles)), Some(ix)) => profiles.contains(ix),
+                _ => false,
+            },
+            Part::Share { .. } | Part::Replica => false,
+        }
+    }
+
+    /// The profile with the vendor's id.
+    pub(crate) fn instance(&self, id: u8) -> Option<(&'static Geometry, ProfileIx)> {
+        let geometry = self.geometry()?;
+        Some((geometry, geometry.profile_by_id(id)?))
+    }
+}
+
+/// All hardware of a cluster, each once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Catalog {
+    by_cards: crate::hash::Map<NodeCards, Arc<Hardware>>,
+}
+
+impl Catalog {
+    /// The hardware of a node's cards, made if new.
+    pub(crate) fn of(&mut self, cards: &NodeCards) -> Arc<Hardware> {
+        // Health changes often and is no fact about the hardware.
+        let mut key = cards.clone();
+        key.unhealthy = CardSet::EMPTY;
+        let id = self.by_cards.len() as u32;
+        self.by_cards
+            .entry(key)
+            .or_insert_with_key(|cards| Arc::new(Hardware::new(id, cards)))
+            .clone()
+    }
+}

@@ -1,0 +1,696 @@
+//! What of a node's cards is in use, and how many asks still fit.
+//!
+//! Data enters as compiled [`Hardware`] and as what members take and give back; [`choose`] picks the
+//! devices. An inventory can be wrong in the sense that more is taken than there is (somebody else
+//! placed a pod): then nothing more fits, and giving back what was taken is still exact.
+//!
+//! [`choose`]: super::choose
+
+use alloc::{sync::Arc, vec::Vec};
+use core::hash::Hasher;
+
+use smallvec::SmallVec;
+
+use super::{
+    Devices, Slice,
+    ask::CardAsk,
+    hardware::{Hardware, Mode, Share},
+    links::Nearness,
+    mig::MigState,
+    parts,
+};
+use crate::{bits::CardSet, hash::WordHasher, symbols::Symbol};
+
+/// Index of a kind of card (a resource name such as `nvidia.com/gpu`) in its cluster.
+pub(crate) type KindIx = u16;
+
+/// Cards of one kind on one node.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    pub(crate) kind: KindIx,
+    pub(crate) hardware: Arc<Hardware>,
+    pub(crate) all: CardSet,
+    pub(crate) unhealthy: CardSet,
+    /// Taken as a whole.
+    pub(crate) used: CardSet,
+    /// Taken in part.
+    pub(crate) parted: CardSet,
+    /// Where its cards' states start, if they can be parted.
+    first: u32,
+}
+
+impl Pool {
+    /// Cards that can be taken as a whole.
+    pub(crate) fn free(&self) -> CardSet {
+        self.healthy().intersection(self.hardware.whole)
+    }
+
+    /// Cards that nobody has anything of, whether they may be given as a whole or not.
+    fn healthy(&self) -> CardSet {
+        self.all
+            .difference(self.unhealthy)
+            .difference(self.used)
+            .difference(self.parted)
+    }
+
+    /// Cards of which parts can be taken.
+    pub(super) fn partable(&self) -> CardSet {
+        self.all.difference(self.unhealthy).difference(self.used)
+    }
+}
+
+/// Cards of one kind that have no identity, because there are more than a [`CardSet`] holds: shares
+/// under the cards' own name, as time slicing makes them.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    pub(crate) kind: KindIx,
+    pub(crate) hardware: Arc<Hardware>,
+    pub(crate) all: u32,
+    /// Wide enough for all that pods can ask for, or giving back would not be exact.
+    pub(crate) used: u64,
+}
+
+impl Counted {
+    fn free(&self) -> u32 {
+        u64::from(self.all).saturating_sub(self.used) as u32
+    }
+}
+
+impl PartialEq for Counted {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, self.all, self.used) == (other.kind, other.all, other.used)
+            && Arc::ptr_eq(&self.hardware, &other.hardware)
+    }
+}
+
+/// MIG instances of which only the number is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Loose {
+    pub(crate) kind: KindIx,
+    pub(crate) all: u32,
+    pub(crate) used: u32,
+}
+
+/// What is taken of one card that is used in parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct CardState {
+    pub(crate) mig: MigState,
+    pub(crate) memory_mib: u64,
+    /// Shares that count overheads: as long as there are some, the card's reserve is nobody's.
+    pub(crate) reserving: u32,
+    pub(crate) compute_milli: u32,
+    pub(crate) replicas: u32,
+    /// Slices, shares and replicas taken.
+    pub(crate) parts: u32,
+    /// Who has it for himself, as long as parts are taken.
+    pub(crate) exclusive: Option<Symbol>,
+}
+
+/// What is left of a card, for prices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CardUse {
+    /// All of it.
+    Free,
+    /// So many thousandths of it.
+    Left(u16),
+    /// It is cut, and these units are taken.
+    Sliced(u16),
+    /// Nothing that can be given.
+    Gone,
+}
+
+/// What is left of a node's cards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Cards of any kind that can be taken as a whole.
+    pub(crate) free: u32,
+    /// Of cards that are used in parts, in thousandths of a card.
+    pub(crate) milli: u32,
+}
+
+/// Members of a share group on a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct GroupUse {
+    pub(crate) kind: KindIx,
+    pub(crate) group: Symbol,
+    pub(crate) card: u8,
+    pub(crate) members: u32,
+}
+
+/// The cards of one node. Each kind is either a pool or counted.
+#[derive(Debug, Default)]
+pub(crate) struct Inventory {
+    pools: SmallVec<[Pool; 1]>,
+    counted: Vec<Counted>,
+    states: Vec<CardState>,
+    loose: Vec<Loose>,
+    groups: Vec<GroupUse>,
+}
+
+impl Clone for Inventory {
+    fn clone(&self) -> Self {
+        Self {
+            pools: self.pools.clone(),
+            counted: self.counted.clone(),
+            states: self.states.clone(),
+            loose: self.loose.clone(),
+            groups: self.groups.clone(),
+        }
+    }
+
+    // Classes are made again and again from the same memory.
+    fn clone_from(&mut self, source: &Self) {
+        self.pools.clone_from(&source.pools);
+        self.counted.clone_from(&source.counted);
+        self.states.clone_from(&source.states);
+        self.loose.clone_from(&source.loose);
+        self.groups.clone_from(&source.groups);
+    }
+}
+
+impl Inventory {
+    /// An inventory with nothing used: by kind the hardware, how many, those unhealthy, and loose
+    /// slices in the hardware's order.
+    pub(crate) fn new<'a>(
+        kinds: impl IntoIterator<Item = (KindIx, Arc<Hardware>, u32, CardSet, &'a [u32])>,
+    ) -> Self {
+        let mut inventory = Self::default();
+        for (kind, hardware, count, unhealthy, loose) in kinds {
+            let loose = loose.iter().map(|&all| Loose { kind, all, used: 0 });
+            inventory.loose.extend(loose);
+            let Some(all) = CardSet::first(count) else {
+                inventory.counted.push(Counted {
+                    kind,
+                    hardware,
+                    all: count,
+                    used: 0,
+                });
+                continue;
+            };
+            let first = inventory.states.len() as u32;
+            let parted = hardware.modes.len();
+            inventory
+                .states
+                .resize(first as usize + parted, CardState::default());
+            inventory.pools.push(Pool {
+                kind,
+                hardware,
+                all,
+                unhealthy,
+                used: CardSet::EMPTY,
+                parted: CardSet::EMPTY,
+                first,
+            });
+        }
+        inventory
+    }
+
+    /// Gives everything back.
+    pub(crate) fn empty(&mut self) {
+        for pool in &mut self.pools {
+            (pool.used, pool.parted) = (CardSet::EMPTY, CardSet::EMPTY);
+        }
+        self.counted.iter_mut().for_each(|counted| counted.used = 0);
+        self.states.fill(CardState::default());
+        self.loose.iter_mut().for_each(|loose| loose.used = 0);
+        self.groups.clear();
+    }
+
+    /// Replaces the unhealthy cards of a kind; returns which they were.
+    pub(super) fn set_unhealthy(&mut self, kind: KindIx, cards: CardSet) -> CardSet {
+        let pool = self.pools.iter_mut().find(|pool| pool.kind == kind);
+        pool.map_or(CardSet::EMPTY, |pool| {
+            core::mem::replace(&mut pool.unhealthy, cards)
+        })
+    }
+
+    /// Whether exactly the same is in use.
+    pub(crate) fn same_use(&self, other: &Inventory) -> bool {
+        let pools = self.pools.iter().zip(&other.pools);
+        self.states == other.states
+            && self.loose == other.loose
+            && self.groups == other.groups
+            && self.counted == other.counted
+            && pools
+                .into_iter()
+                .all(|(a, b)| (a.used, a.parted) == (b.used, b.parted))
+    }
+
+    /// Cards that have an identity, by kind.
+    pub(crate) fn pools(&self) -> &[Pool] {
+        &self.pools
+    }
+
+    /// Cards that have none, by kind.
+    pub(crate) fn counted(&self) -> &[Counted] {
+        &self.counted
+    }
+
+    /// Slices whose card nobody told, by kind, in the order of the hardware's list.
+    pub(crate) fn loose(&self, kind: KindIx) -> impl Iterator<Item = &Loose> + Clone {
+        self.loose.iter().filter(move |loose| loose.kind == kind)
+    }
+
+    pub(crate) fn pool(&self, kind: KindIx) -> Option<&Pool> {
+        self.pools.iter().find(|pool| pool.kind == kind)
+    }
+
+    /// What is taken of the cards of a pool; nothing when they are only used whole.
+    pub(crate) fn states(&self, pool: &Pool) -> &[CardState] {
+        let first = pool.first as usize;
+        let end = first + pool.hardware.modes.len();
+        self.states.get(first..end).unwrap_or_default()
+    }
+
+    /// The card that has members of a share group.
+    pub(crate) fn card_of_group(&self, kind: KindIx, group: Symbol) -> Option<u32> {
+        let mut uses = self.groups.iter();
+        let found = uses.find(|usage| (usage.kind, usage.group) == (kind, group));
+        found.map(|usage| usage.card.into())
+    }
+
+    /// Cards of a kind that have members of some share group.
+    pub(super) fn grouped(&self, kind: KindIx) -> CardSet {
+        let uses = self.groups.iter().filter(|usage| usage.kind == kind);
+        uses.fold(CardSet::EMPTY, |set, usage| set.union(CardSet(1 << usage.card)))
+    }
+
+    /// How many members with this ask fit at once, judged by these cards alone. Exact.
+    pub(crate) fn capacity(&self, ask: &CardAsk) -> u32 {
+        if ask.plain {
+            return self.free(ask.kind) / ask.whole().max(1);
+        }
+        let Some(pool) = self.pool(ask.kind) else {
+            let counted = self.counted.iter().find(|counted| counted.kind == ask.kind);
+            let near = ask.source.near == Nearness::Any || ask.whole() == 1;
+            let fitting = counted
+                .filter(|counted| near && ask.source.only.is_none() && counted.hardware.passes(ask));
+            return fitting.map_or(0, |counted| counted.free().checked_div(ask.whole()).unwrap_or(0));
+        };
+        if !pool.hardware.passes(ask) {
+            return 0;
+        }
+        if ask.whole() == 0 {
+            return parts::capacity(self, pool, ask);
+        }
+        let free = pool.free();
+        let free = ask.source.only.map_or(free, |only| free.intersection(only));
+        match &pool.hardware.links {
+            Some(links) if ask.source.near != Nearness::Any => {
+                links.capacity(free, ask.whole(), ask.source.near)
+            }
+            None if ask.source.near != Nearness::Any && ask.whole() > 1 => 0,
+            _ => free.len() / ask.whole(),
+        }
+    }
+
+    /// Whether it matters which of the free cards of a kind are taken.
+    pub(crate) fn is_linked(&self, kind: KindIx) -> bool {
+        self.pool(kind).is_some_and(|pool| {
+            let links = pool.hardware.links.as_ref();
+            !pool.hardware.modes.is_empty() || links.is_some_and(|links| !links.is_uniform())
+        })
+    }
+
+    /// How much better than cards without links these are for an ask, in the unit of prices. Cards
+    /// joined directly come before any packing where a node has such cards: they are ten times as
+    /// fast together. Other differences only break ties.
+    pub(crate) fn joined(&self, ask: &CardAsk, devices: &Devices) -> i64 {
+        let links = self
+            .pool(ask.kind)
+            .and_then(|pool| pool.hardware.links.as_ref());
+        let Some(links) = links.filter(|_| ask.whole() > 1) else {
+            return 0;
+        };
+        let bottleneck = links.describe(devices.cards).bottleneck;
+        let direct = bottleneck.is_some_and(super::links::Link::is_fabric);
+        let pairs = i64::from(ask.whole() * (ask.whole() - 1) / 2);
+        i64::from(links.worth(devices.cards)) / pairs.max(1) / 1024 + (i64::from(direct) << 31)
+    }
+
+    /// What is left of one card of a pool.
+    pub(crate) fn card_use(&self, pool: &Pool, card: u32) -> CardUse {
+        if !pool.partable().contains(card) {
+            return CardUse::Gone;
+        }
+        let hardware = &pool.hardware;
+        let state = self.states(pool).get(card as usize).copied();
+        let state = state.unwrap_or_default();
+        match hardware.mode(card) {
+            Mode::MigStatic(starts) => {
+                let profiles = hardware.geometry().map(|geometry| (geometry, starts));
+                let there = profiles.map_or(0, |(geometry, starts)| {
+                    let places = geometry.placements().filter(|&(ix, start)| {
+                        let starts = starts.get(usize::from(ix.0)).copied().unwrap_or(0);
+                        starts >> start & 1 == 1
+                    });
+                    places.fold(0, |mask, (ix, start)| mask | geometry.units_of(ix, start))
+                });
+                CardUse::Sliced(state.mig.mask | !there & hardware.all_units())
+            }
+            Mode::MigDynamic if state.parts > 0 => CardUse::Sliced(state.mig.mask),
+            Mode::Shared | Mode::Replicas(_) if state.parts > 0 => {
+                CardUse::Left(parts::left_milli(hardware, card, &state) as u16)
+            }
+            _ => CardUse::Free,
+        }
+    }
+
+    /// In how many ways MIG instances can still be added, over all cards that take some.
+    pub(crate) fn flexibility(&self) -> u32 {
+        let pools = self.pools.iter();
+        let cards = pools.flat_map(|pool| {
+            let geometry = pool.hardware.geometry();
+            pool.partable().iter().filter_map(move |card| {
+                let state = self.states(pool).get(card as usize)?;
+                match pool.hardware.mode(card) {
+                    Mode::MigDynamic | Mode::MigStatic(_) => {
+                        Some(u32::from(geometry?.flexibility(state.mig)))
+                    }
+                    _ => None,
+                }
+            })
+        });
+        cards.sum()
+    }
+
+    /// How many cards of a kind can be taken as a whole.
+    pub(crate) fn free(&self, kind: KindIx) -> u32 {
+        let counted = || self.counted.iter().find(|counted| counted.kind == kind);
+        match self.pool(kind) {
+            Some(pool) => pool.free().len(),
+            None => counted().map_or(0, Counted::free),
+        }
+    }
+
+    /// How many cards of each kind can be taken as a whole.
+    pub(crate) fn free_by_kind(&self) -> impl Iterator<Item = (KindIx, u32)> + '_ {
+        let pools = self.pools.iter().map(|pool| (pool.kind, pool.free().len()));
+        pools.chain(self.counted.iter().map(|counted| (counted.kind, counted.free())))
+    }
+
+    /// What is left of all cards.
+    pub(crate) fn left(&self) -> Left {
+        let free = self.free_by_kind();
+        let pools = self.pools.iter();
+        let milli = pools.flat_map(|pool| {
+            let states = self.states(pool);
+            pool.partable()
+                .intersection(pool.parted)
+                .iter()
+                .filter_map(move |card| Some((card, states.get(card as usize)?)))
+                .map(|(card, state)| parts::left_milli(&pool.hardware, card, state))
+        });
+        Left {
+            free: free.fold(0, |sum, (_, free)| sum.saturating_add(free)),
+            milli: milli.fold(0, u32::saturating_add),
+        }
+    }
+
+    /// What would be left if these devices, which are free, were taken.
+    pub(crate) fn left_after(&self, ask: &CardAsk, devices: &Devices) -> Left {
+        let mut left = self.left();
+        let Some(pool) = self.pool(ask.kind) else {
+            left.free = left.free.saturating_sub(ask.count());
+            return left;
+        };
+        if ask.whole() > 0 {
+            let free = devices.cards.intersection(pool.free());
+            left.free = left.free.saturating_sub(free.len());
+            return left;
+        }
+        let hardware = &*pool.hardware;
+        let share = hardware.share(ask);
+        let opened = devices.cards.intersection(pool.free());
+        left.free = left.free.saturating_sub(opened.len());
+        for card in devices.cards.intersection(pool.partable()).iter() {
+            let Some(before) = self.states(pool).get(card as usize) else {
+                continue;
+            };
+            let mut after = *before;
+            for slice in devices.slices().filter(|slice| u32::from(slice.card) == card) {
+                change_state(&mut after, hardware, ask, share, slice, true);
+            }
+            if before.parts > 0 {
+                left.milli = left.milli.saturating_sub(parts::left_milli(hardware, card, before));
+            }
+            left.milli = left.milli.saturating_add(parts::left_milli(hardware, card, &after));
+        }
+        left
+    }
+
+    /// Takes the devices of an ask. Devices that the node does not have are ignored.
+    pub(crate) fn take(&mut self, ask: &CardAsk, devices: &Devices) {
+        self.change(ask, devices, true);
+    }
+
+    /// Gives back what an ask took.
+    pub(crate) fn give_back(&mut self, ask: &CardAsk, devices: &Devices) {
+        self.change(ask, devices, false);
+    }
+
+    /// Whether some of these devices are taken already: a card, or an instance's room on it.
+    pub(crate) fn conflict(&self, devices: &Devices, kind: KindIx) -> bool {
+        let Some(pool) = self.pool(kind) else {
+            return false;
+        };
+        let parts = devices.slices().next().is_some();
+        let taken = if parts {
+            pool.used
+        } else {
+            pool.used.union(pool.parted)
+        };
+        let mut states: SmallVec<[CardState; 16]> = self.states(pool).into();
+        let mut overlaps = |slice: Slice| {
+            let state = states.get_mut(usize::from(slice.card));
+            let instance = pool.hardware.instance(slice.profile);
+            let (Some(state), Some((geometry, ix))) = (state, instance) else {
+                return false;
+            };
+            let after = geometry.put(state.mig, ix, slice.start);
+            state.mig = after.unwrap_or(state.mig);
+            after.is_none()
+        };
+        !taken.intersection(devices.cards).is_empty() || devices.slices().any(|s| overlaps(s))
+    }
+
+    fn change(&mut self, ask: &CardAsk, devices: &Devices, taken: bool) {
+        let Some(at) = self.pools.iter().position(|pool| pool.kind == ask.kind) else {
+            if let Some(counted) = self.counted.iter_mut().find(|c| c.kind == ask.kind) {
+                let count = u64::from(ask.count());
+                counted.used = if taken {
+                    counted.used.saturating_add(count)
+                } else {
+                    counted.used.saturating_sub(count)
+                };
+            }
+            return;
+        };
+        if ask.whole() > 0 {
+            let pool = &mut self.pools[at];
+            if taken {
+                debug_assert!(
+                    pool.used.intersection(devices.cards).is_empty(),
+                    "a card is given twice"
+                );
+                pool.used = pool.used.union(devices.cards);
+            } else {
+                pool.used = pool.used.difference(devices.cards);
+            }
+            return;
+        }
+        self.change_parts(at, ask, devices, taken);
+    }
+
+    fn change_parts(&mut self, at: usize, ask: &CardAsk, devices: &Devices, taken: bool) {
+        let pool = &self.pools[at];
+        let (kind, first) = (pool.kind, pool.first as usize);
+        let hardware = pool.hardware.clone();
+        let share = hardware.share(ask);
+        for slice in devices.slices() {
+            if slice.card == Slice::NO_CARD {
+                let mut loose = self.loose.iter_mut().filter(|loose| loose.kind == kind);
+                if let Some(loose) = loose.nth(usize::from(slice.profile)) {
+                    loose.used = step(loose.used, 1, taken);
+                }
+                continue;
+            }
+            let card = usize::from(slice.card);
+            let state = self.states.get_mut(first + card).filter(|_| card < hardware.modes.len());
+            let Some(state) = state else { continue };
+            if !change_state(state, &hardware, ask, share, slice, taken) {
+                continue;
+            }
+            let set = CardSet(1 << card);
+            let pool = &mut self.pools[at];
+            pool.parted = if state.parts > 0 {
+                pool.parted.union(set)
+            } else {
+                pool.parted.difference(set)
+            };
+            if let Some(group) = ask.group {
+                self.count_group(kind, group, slice.card.into(), taken);
+            }
+        }
+    }
+
+    fn count_group(&mut self, kind: KindIx, group: Symbol, card: u32, taken: bool) {
+        let card = card as u8;
+        let same = |usage: &GroupUse| (usage.kind, usage.group, usage.card) == (kind, group, card);
+        if let Some(at) = self.groups.iter().position(same) {
+            let members = step(self.groups[at].members, 1, taken);
+            self.groups[at].members = members;
+            if members == 0 {
+                self.groups.remove(at);
+            }
+        } else if taken {
+            let usage = GroupUse {
+                kind,
+                group,
+                card,
+                members: 1,
+            };
+            let at = self.groups.partition_point(|other| *other < usage);
+            self.groups.insert(at, usage);
+        }
+    }
+
+    /// Whether no ask can tell the two apart.
+    pub(crate) fn same_state(&self, other: &Inventory) -> bool {
+        self.counted == other.counted
+            && self.loose == other.loose
+            && self.groups == other.groups
+            && self.pools.len() == other.pools.len()
+            && self.pools.iter().zip(&other.pools).all(|(a, b)| {
+                a.kind == b.kind
+                    && Arc::ptr_eq(&a.hardware, &b.hardware)
+                    && same_free(a, b)
+                    && (a.hardware.modes.is_empty()
+                        || (a.parted.is_empty() && b.parted.is_empty() && self.is_idle_alike(a, b))
+                        || self.card_states(a) == other.card_states(b))
+            })
+    }
+
+    /// Whether two pools of idle or wholly taken cards are alike: the hot case of equal modes.
+    fn is_idle_alike(&self, a: &Pool, b: &Pool) -> bool {
+        let modes = &a.hardware.modes;
+        let equal = modes.windows(2).all(|pair| pair[0] == pair[1]);
+        equal && a.partable().len() == b.partable().len() && self.groups.is_empty()
+    }
+
+    /// What every card of a pool is like: sorted where cards without links are interchangeable.
+    fn card_states(&self, pool: &Pool) -> SmallVec<[(u32, bool, CardState); 16]> {
+        let modes = &pool.hardware.modes;
+        let partable = pool.partable();
+        let mut states: SmallVec<[(u32, bool, CardState); 16]> = (0_u32..)
+            .zip(self.states(pool))
+            .map(|(card, state)| {
+                // Equal modes have equal numbers: that of the first card with the mode.
+                let mode = modes
+                    .iter()
+                    .position(|mode| mode == pool.hardware.mode(card));
+                let usable = partable.contains(card);
+                let state = if usable { *state } else { CardState::default() };
+                (mode.unwrap_or(0) as u32, usable, state)
+            })
+            .collect();
+        let linked = pool
+            .hardware
+            .links
+            .as_ref()
+            .is_some_and(|links| !links.is_uniform());
+        if !linked && self.groups.is_empty() {
+            states.sort_unstable();
+        }
+        states
+    }
+
+    /// A hash of what [`same_state`](Self::same_state) compares.
+    pub(crate) fn hash_state(&self, hasher: &mut WordHasher) {
+        for pool in &self.pools {
+            hasher.write_u64(u64::from(pool.kind) << 32 | u64::from(pool.hardware.id));
+            hasher.write_u64(free_key(pool));
+            if !pool.hardware.modes.is_empty() && !pool.parted.is_empty() {
+                for state in self.card_states(pool) {
+                    core::hash::Hash::hash(&state, hasher);
+                }
+            }
+        }
+        for counted in &self.counted {
+            hasher.write_u64(u64::from(counted.kind) << 32 | u64::from(counted.hardware.id));
+            hasher.write_u64(counted.used);
+        }
+        for loose in &self.loose {
+            hasher.write_u64(u64::from(loose.all) << 32 | u64::from(loose.used));
+        }
+        for usage in &self.groups {
+            core::hash::Hash::hash(usage, hasher);
+        }
+    }
+}
+
+/// Puts one part on a card or takes it off; false when the card does not know such parts.
+fn change_state(
+    state: &mut CardState,
+    hardware: &Hardware,
+    ask: &CardAsk,
+    share: Option<Share>,
+    slice: Slice,
+    taken: bool,
+) -> bool {
+    match slice.profile {
+        Slice::REPLICA => state.replicas = step(state.replicas, 1, taken),
+        Slice::SHARE => {
+            let Some(share) = share else {
+                return false;
+            };
+            let memory = u64::from(share.memory_mib);
+            state.memory_mib = if taken {
+                state.memory_mib.saturating_add(memory)
+            } else {
+                state.memory_mib.saturating_sub(memory)
+            };
+            state.compute_milli = step(state.compute_milli, share.compute_milli, taken);
+            state.reserving = step(state.reserving, share.reserving, taken);
+        }
+        id => {
+            let Some((geometry, ix)) = hardware.instance(id) else {
+                return false;
+            };
+            let after = if taken {
+                geometry.put(state.mig, ix, slice.start)
+            } else {
+                geometry.take_out(state.mig, ix, slice.start)
+            };
+            debug_assert!(after.is_some(), "a slice is given twice");
+            state.mig = after.unwrap_or(state.mig);
+        }
+    }
+    state.parts = step(state.parts, 1, taken);
+    state.exclusive = match (taken, ask.exclusive) {
+        _ if state.parts == 0 => None,
+        (true, Some(owner)) => Some(owner),
+        _ => state.exclusive,
+    };
+    true
+}
+
+fn step(value: u32, by: u32, up: bool) -> u32 {
+    if up {
+        value.saturating_add(by)
+    } else {
+        value.saturating_sub(by)
+    }
+}
+
+/// Free cards as far as an ask can tell: how many, or which when links tell them apart.
+fn free_key(pool: &Pool) -> u64 {
+    match &pool.hardware.links {
+        Some(links) if !links.is_uniform() => links.canonical(pool.free()).0,
+        _ => pool.free().len().into(),
+    }
+}
+
+fn same_free(a: &Pool, b: &Pool) -> bool {
+    free_key(a) == free_key(b)
+}

@@ -1,0 +1,184 @@
+//! Why an ask does not fit on a node's cards, and what is measured to say so in numbers.
+//!
+//! Reads inventories for explanations; never asked on the way to a decision.
+
+use alloc::string::{String, ToString};
+
+use super::{
+    ask::{CardAsk, Part},
+    hardware::{Mode, Need, Share},
+    inventory::Inventory,
+    links::Nearness,
+    parts,
+};
+use crate::{
+    explain::Cause,
+    request::{Apart, CardRequest, CardWant, SliceChoice},
+};
+
+impl Inventory {
+    /// Why no member with this ask fits, with a word about it; asked only when none does.
+    pub(crate) fn lack(&self, ask: &CardAsk) -> (Cause, String) {
+        let Some(pool) = self.pool(ask.kind) else {
+            return (Cause::Cards, String::new());
+        };
+        let hardware = &pool.hardware;
+        let without = |change: &dyn Fn(&mut CardRequest)| {
+            let mut source = ask.source.clone();
+            change(&mut source);
+            self.capacity(&CardAsk::new(ask.kind, source, ask.group, ask.exclusive)) > 0
+        };
+        if !ask.source.models.is_empty() && without(&|source| source.models.clear()) {
+            return (Cause::CardModel, hardware.product.clone());
+        }
+        if without(&|source| source.min_card_memory_mib = 0) && ask.source.min_card_memory_mib > 0 {
+            return (Cause::CardMemory, hardware.product.clone());
+        }
+        if ask.source.only.is_some() && without(&|source| source.only = None) {
+            return (Cause::CardIds, String::new());
+        }
+        let near = |near: Nearness| match near {
+            Nearness::Any => "",
+            Nearness::NvlinkIsland => "nvlink-island",
+            Nearness::NumaNode => "numa-node",
+        };
+        if ask.source.near != Nearness::Any && without(&|source| source.near = Nearness::Any) {
+            return (Cause::CardLinks, near(ask.source.near).to_string());
+        }
+        let anywhere = |source: &mut CardRequest| match &mut source.want {
+            CardWant::Whole(_) => {}
+            CardWant::Slices { cards, .. }
+            | CardWant::Shares { cards, .. }
+            | CardWant::Replicas { cards, .. } => *cards = Apart::Any,
+        };
+        if without(&anywhere) {
+            let apart = match ask.apart() {
+                Apart::Distinct => "distinct cards",
+                Apart::Same => "one card",
+                Apart::Any => "",
+            };
+            return (Cause::CardsApart, apart.to_string());
+        }
+        let shared = CardAsk {
+            exclusive: None,
+            ..ask.clone()
+        };
+        if ask.exclusive.is_some() && self.capacity(&shared) > 0 {
+            return (Cause::CardExclusive, String::new());
+        }
+        match ask.parts().next() {
+            None => (Cause::Cards, String::new()),
+            Some((_, Part::Slice(choice))) => (Cause::Slices, slice_word(choice)),
+            Some((_, Part::Share { .. })) => (Cause::Shares, String::new()),
+            Some((_, Part::Replica)) => (Cause::Replicas, String::new()),
+        }
+    }
+
+    /// For an ask for parts: how much one member needs of what is measured, how much members that
+    /// fit here would take, and how much is free here in all.
+    pub(crate) fn measure(&self, ask: &CardAsk) -> Measure {
+        let fits = u64::from(self.capacity(ask));
+        let Some(pool) = self.pool(ask.kind) else {
+            return Measure::default();
+        };
+        let hardware = &pool.hardware;
+        let states = self.states(pool);
+        let cards = pool.partable();
+        let each = u64::from(ask.count());
+        let first = ask.parts().next();
+        let need = first.and_then(|(_, part)| hardware.need(ask, part));
+        let left = |of: &dyn Fn(u32) -> u64| cards.iter().map(of).sum::<u64>();
+        let state = |card: u32| states.get(card as usize).copied().unwrap_or_default();
+        match (first, need) {
+            (Some((_, Part::Share { .. })), Some(Need::Share(Share { memory_mib, .. })))
+                if memory_mib > 0 =>
+            {
+                let all = hardware.memory_for_shares(ask.source.overhead.processes > 0);
+                let free = left(&|card| match hardware.mode(card) {
+                    Mode::Shared => all.saturating_sub(state(card).memory_mib),
+                    _ => 0,
+                });
+                let one = (each * u64::from(memory_mib)) << 20;
+                Measure::new("card memory", one, fits * one, free << 20)
+            }
+            (Some((_, Part::Share { .. })), Some(Need::Share(Share { compute_milli, .. }))) => {
+                let free = left(&|card| match hardware.mode(card) {
+                    Mode::Shared => 1000_u64.saturating_sub(state(card).compute_milli.into()),
+                    _ => 0,
+                });
+                let one = each * u64::from(compute_milli);
+                Measure::new("thousandths of a card", one, fits * one, free)
+            }
+            (Some((_, Part::Slice(choice))), need) => {
+                let mut free = self
+                    .loose(ask.kind)
+                    .map(|loose| u64::from(loose.all.saturating_sub(loose.used)))
+                    .sum::<u64>();
+                if let (Some(Need::Slice(profiles)), Some(geometry)) = (&need, hardware.geometry())
+                {
+                    let smallest = profiles.iter().filter_map(|&ix| geometry.get(ix));
+                    let units = smallest.map(|profile| profile.units).min().unwrap_or(1);
+                    let units_free = left(&|card| match hardware.mode(card) {
+                        Mode::MigDynamic | Mode::MigStatic(_) => u64::from(
+                            geometry.units
+                                - geometry.units.min(state(card).mig.mask.count_ones() as u8),
+                        ),
+                        _ => 0,
+                    });
+                    free += units_free / u64::from(units.max(1));
+                }
+                Measure::new(&slice_word(choice), each, fits * each, free)
+            }
+            (Some((_, Part::Replica)), _) => {
+                let free = left(&|card| match hardware.mode(card) {
+                    Mode::Replicas(_) => {
+                        parts::times(hardware, card, &state(card), &Need::Replica).into()
+                    }
+                    _ => 0,
+                });
+                Measure::new("replicas", each, fits * each, free)
+            }
+            _ => Measure::default(),
+        }
+    }
+}
+
+/// What people call the slices of a choice.
+fn slice_word(choice: &SliceChoice) -> String {
+    match choice {
+        SliceChoice::Profile(profile) => alloc::format!("{profile} slices"),
+        SliceChoice::AtLeast {
+            memory_mib,
+            compute_slices,
+        } => {
+            let memory = alloc::format!("MIG slices of {memory_mib} MiB");
+            match compute_slices {
+                0 => memory,
+                slices => alloc::format!("{memory} and {slices} compute slices"),
+            }
+        }
+    }
+}
+
+/// An amount of what an ask needs, on one node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Measure {
+    pub(crate) resource: String,
+    /// One member needs.
+    pub(crate) one: u64,
+    /// Members that fit would take.
+    pub(crate) usable: u64,
+    /// Free in all.
+    pub(crate) free: u64,
+}
+
+impl Measure {
+    fn new(resource: &str, one: u64, usable: u64, free: u64) -> Self {
+        Self {
+            resource: resource.to_string(),
+            one,
+            usable,
+            free,
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! What is usually asked for and what is there: the input of bid prices, and the way back.
+//!
+//! [`Scheduler::market`] reads the state, [`Market::solve`] makes prices of it (on any thread, at any
+//! time), and [`Event::Prices`](super::Event::Prices) tells them to the scheduler. So the clock of
+//! re-solving is the caller's, and the same events still give the same decisions.
+
+use alloc::{format, string::String, sync::Arc, vec::Vec};
+
+use super::Scheduler;
+use crate::{
+    cluster::{CPU_IX, shape::StaticFit, template::TemplateIx},
+    device::{CardAsk, Part},
+    gang::ScoringRule,
+    hash::Map,
+    place::worth::{self, PriceList},
+    price::{
+        ARRIVAL, Catalogue, Demand, Effort, KindSet, Mix, NodeKind, NodeState, Prices, WorkType,
+    },
+    request::{CPU, ShareMemory, SliceChoice, Template},
+};
+
+/// A card on which shares that name an amount of memory are measured when their own card is not
+/// known, in MiB.
+const TYPICAL_CARD_MIB: u64 = 81_920;
+
+/// Each time prices come, so much of what was seen before is forgotten: one eighth.
+const FORGET: u32 = 3;
+
+/// Supply and usual demand, as data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Market {
+    products: Vec<String>,
+    profiles: Vec<String>,
+    catalogue: Catalogue,
+    mix: Mix,
+    fleet: Vec<(NodeState, u64)>,
+}
+
+impl Market {
+    /// The work that is usually asked for.
+    pub fn mix(&self) -> &Mix {
+        &self.mix
+    }
+
+    /// The states that nodes are in, each with how many are.
+    pub fn fleet(&self) -> &[(NodeState, u64)] {
+        &self.fleet
+    }
+
+    /// Prices for it, starting from earlier ones if there are some. For the cost see
+    /// [`Prices::solve`].
+    pub fn solve(&self, previous: Option<&PriceList>, effort: Effort) -> PriceList {
+        let same = |list: &&PriceList| {
+            list.products == self.products
+                && list.prices.catalogue() == &self.catalogue
+                && list.profiles == self.profiles
+        };
+        let previous = previous.filter(same).map(|list| &list.prices);
+        PriceList {
+            products: self.products.clone(),
+            profiles: self.profiles.clone(),
+            prices: Prices::solve(&self.catalogue, &self.mix, &self.fleet, previous, effort),
+        }
+    }
+}
+
+/// A kind of work of a usual mix that a person states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct UsualWork {
+    /// What one member needs.
+    pub template: Arc<Template>,
+    /// How often it is asked for, relative to the others.
+    pub weight: u32,
+}
+
+/// Work that was asked for so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    /// Each kind of work with its weight, in order of first arrival.
+    works: Vec<(Arc<Template>, u64)>,
+    by_work: Map<Arc<Template>, u32>,
+    by_template: Vec<Option<u32>>,
+}
+
+impl Asked {
+    /// From the list that [`list`](Self::list) gives.
+    pub(super) fn from_list(list: Vec<(Arc<Template>, u64)>) -> Self {
+        let mut asked = Self::default();
+        for (work, weight) in list {
+            let index = asked.index_of(work);
+            asked.works[index as usize].1 = weight;
+        }
+        asked
+    }
+
+    /// Each kind of work with its weight, in an order that does not depend on when it came.
+    pub(super) fn list(&self) -> Vec<(Arc<Template>, u64)> {
+        let mut list = self.works.clone();
+        list.retain(|&(_, weight)| weight > 0);
+        list.sort_by_cached_key(|(work, _)| format!("{work:?}"));
+        list
+    }
+
+    fn index_of(&mut self, work: Arc<Template>) -> u32 {
+        let next = self.works.len() as u32;
+        let works = &mut self.works;
+        *self.by_work.entry(work).or_insert_with_key(|work| {
+            works.push((work.clone(), 0));
+            next
+        })
+    }
+}
+
+/// What a kind of work is to prices: neither whose it is nor whom it wants near.
+fn without_place(template: &Template) -> Arc<Template> {
+    let mut cards = template.cards.clone();
+    if let Some(cards) = &mut cards {
+        cards.share_group.clear();
+        cards.exclusive.clear();
+    }
+    let resources = template.resources.iter().filter(|(name, _)| *name == CPU);
+    Arc::new(Template {
+        resources: resources
+            .map(|(name, &amount)| (name.clone(), amount))
+            .collect(),
+        cards,
+        nodes: template.nodes.clone(),
+        ..Template::default()
+    })
+}
+
+/// After so many members were placed, prices are due again.
+const PRICES_LAST: u32 = 500;
+
+impl Scheduler {
+    /// Whether a rule that somebody uses needs prices, and there are none or old ones. Cost: the
+    /// gangs.
+    pub fn prices_due(&self) -> bool {
+        let old = self.prices().is_none() || self.placed_since_prices >= PRICES_LAST;
+        old && (self.config.scoring.needs_prices()
+            || self.gangs.iter().any(|(_, gang)| {
+                let spec = gang.spec.as_ref();
+                spec.and_then(|spec| spec.scoring)
+                    .is_some_and(ScoringRule::needs_prices)
+            }))
+    }
+
+    /// Makes prices now, if they are due, and takes them: for drivers that have the time, such as
+    /// simulations. A live scheduler solves [`market`](Self::market) beside its decisions.
+    pub fn price_if_due(&mut self) {
+        if !self.prices_due() {
+            return;
+        }
+        let effort = match self.prices() {
+            None => Effort::FIRST,
+            Some(_) => Effort::FOLLOW,
+        };
+        let market = self.market();
+        let list = market.solve(self.prices(), effort);
+        self.take_prices(list);
+    }
+
+    /// The prices that decide now.
+    pub fn prices(&self) -> Option<&PriceList> {
+        self.search.worth.list().map(core::ops::Deref::deref)
+    }
+
+    /// What is usually asked for, and the fleet as it is. The mix is that of the configuration, or
+    /// else that of all pods seen so far, old ones forgotten. Cost: kinds of work x kinds of nodes.
+    pub fn market(&mut self) -> Market {
+        self.cluster.settle_order();
+        let mut market = Market {
+            products: Vec::new(),
+            profiles: Vec::new(),
+            catalogue: Catalogue::default(),
+            mix: Mix::new(),
+            fleet: Vec::new(),
+        };
+        // Classes in order of their first nodes, so that numbers do not depend on history.
+        let mut classes: Vec<_> = self.cluster.classes.active().to_vec();
+        classes.sort_by_key(|&class| self.cluster.classes.get(class).lowest_rank());
+        let mut kinds = Vec::new();
+        for &class in &classes {
+            let kind = self.kind_of(class, &mut market);
+            let state = self.cluster.classes.get(class);
+            let milli_cpu = state.free.get(usize::from(CPU_IX)).copied().unwrap_or(0);
+            let node = worth::state_of(kind, &state.cards, milli_cpu);
+            market.fleet.push((node, state.count.into()));
+            kinds.push((class, kind));
+        }
+        let usual = core::mem::take(&mut self.config.usual);
+        if usual.is_empty() {
+            for index in 0..self.asked.works.len() {
+                let (work, weight) = self.asked.works[index].clone();
+                let template = self.compile(&work);
+                self.add_work(&mut market, &kinds, template, weight);
+            }
+        }
+        for work in &usual {
+            let template = self.compile(&work.template);
+            let weight = u64::from(work.weight).saturating_mul(ARRIVAL);
+            self.add_work(&mut market, &kinds, template, weight);
+        }
+        self.config.usual = usual;
+        market
+    }
+
+    /// Notes that a pod with a template was asked for.
+    pub(super) fn note_arrival(&mut self, template: TemplateIx) {
+        let index = template.0 as usize;
+        if self.asked.by_template.len() <= index {
+            self.asked.by_template.resize(index + 1, None);
+        }
+        let work = self.asked.by_template[index].unwrap_or_else(|| {
+            let work = without_place(&self.cluster.template(template).source);
+            let work = self.asked.index_of(work);
+            self.asked.by_template[index] = Some(work);
+            work
+        });
+        let weight = &mut self.asked.works[work as usize].1;
+        *weight = weight.saturating_add(ARRIVAL);
+    }
+
+    /// Takes prices, and forgets some of the work that they were made of.
+    pub(super) fn take_prices(&mut self, list: PriceList) {
+        for (_, weight) in &mut self.asked.works {
+            *weight -= *weight >> FORGET;
+        }
+        self.search.set_prices(Some(Arc::new(list)));
+        self.placed_since_prices = 0;
+        self.loosened += 1;
+        self.changed += 1;
+    }
+
+    fn kind_of(&self, class: crate::cluster::class::ClassIx, market: &mut Market) -> u16 {
+        let state = self.cluster.classes.get(class);
+        let pool = worth::main_pool(&state.cards);
+        let (product, cards) = worth::product_of(pool);
+        let model = position(&mut market.products, product);
+        let geometry = pool
+            .and_then(|pool| worth::geometry_of(pool, &mut market.profiles))
+            .map(|geometry| {
+                let geometries = &mut market.catalogue.geometries;
+                let at = geometries.iter().position(|known| *known == geometry);
+                at.unwrap_or_else(|| {
+                    geometries.push(geometry);
+                    geometries.len() - 1
+                }) as u16
+            });
+        let allocatable = self.cluster.allocatable_of(class);
+        let kind = NodeKind {
+            model,
+            cards,
+            milli_cpu: allocatable.get(usize::from(CPU_IX)).copied().unwrap_or(0),
+            geometry,
+        };
+        let kinds = &mut market.catalogue.kinds;
+        let at = kinds.iter().position(|known| *known == kind);
+        at.unwrap_or_else(|| {
+            kinds.push(kind);
+            kinds.len() - 1
+        }) as u16
+    }
+
+    fn add_work(
+        &mut self,
+        market: &mut Market,
+        kinds: &[(crate::cluster::class::ClassIx, u16)],
+        template: TemplateIx,
+        weight: u64,
+    ) {
+        if weight == 0 {
+            return;
+        }
+        let mut allowed = KindSet::default();
+        let mut all = true;
+        for &(class, kind) in kinds {
+            let fits = matches!(
+                self.cluster.static_fit(template, class),
+                StaticFit::Fits { .. }
+            );
+            let compiled = self.cluster.template(template);
+            let pool = worth::main_pool(&self.cluster.classes.get(class).cards);
+            let passes = compiled.cards.as_ref().is_none_or(|ask| {
+                pool.is_some_and(|pool| pool.kind == ask.kind && pool.hardware.passes(ask))
+            });
+            if fits && passes {
+                allowed.insert(kind);
+            } else {
+                all = false;
+            }
+        }
+        let compiled = self.cluster.template(template);
+        let work = |demand| WorkType {
+            demand,
+            milli_cpu: compiled.asks_for(CPU_IX),
+            allowed: (!all).then(|| allowed.clone()),
+        };
+        let Some(ask) = &compiled.cards else {
+            market.mix.add_weight(&work(Demand::None), weight);
+            return;
+        };
+        if ask.whole() > 0 {
+            let count = u16::try_from(ask.whole()).unwrap_or(u16::MAX);
+            market
+                .mix
+                .add_weight(&work(Demand::Whole { count }), weight);
+        }
+        for (count, demand) in parts(ask, &market.profiles) {
+            let weight = weight.saturating_mul(count.into());
+            market.mix.add_weight(&work(demand), weight);
+        }
+    }
+}
+
+/// The parts of an ask as demand of one part each.
+fn parts(ask: &CardAsk, profiles: &[String]) -> Vec<(u32, Demand)> {
+    let demand = |part| {
+        Some(match part {
+            Part::Replica => Demand::Share { milli: 100 },
+            Part::Share {
+                memory,
+                compute_milli,
+            } => {
+                let memory = match memory {
+                    ShareMemory::Milli(milli) => milli.into(),
+                    ShareMemory::Mib(mib) => u64::from(mib) * 1000 / TYPICAL_CARD_MIB,
+                };
+                let milli = memory.max(compute_milli.into()).clamp(1, 1000);
+                Demand::Share {
+                    milli: milli as u16,
+                }
+            }
+            Part::Slice(SliceChoice::Profile(name)) => {
+                let profile = profiles.iter().position(|known| known == name)?;
+                Demand::Slice {
+                    profile: profile as u16,
+                }
+            }
+            // Which profile it will be depends on the card; a part of one is a fair guess.
+            Part::Slice(&SliceChoice::AtLeast { memory_mib, .. }) => {
+                let milli = u64::from(memory_mib) * 1000 / TYPICAL_CARD_MIB;
+                Demand::Share {
+                    milli: milli.clamp(1, 1000) as u16,
+                }
+            }
+        })
+    };
+    ask.parts()
+        .filter_map(|(count, part)| Some((count, demand(part)?)))
+        .collect()
+}
+
+fn position(names: &mut Vec<String>, name: &str) -> u16 {
+    let at = names.iter().position(|known| known == name);
+    at.unwrap_or_else(|| {
+        names.push(name.into());
+        names.len() - 1
+    }) as u16
+}

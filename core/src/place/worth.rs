@@ -1,0 +1,349 @@
+//! Rules whose worth of a node comes from the usual mix of work: bid prices, the fragmentation
+//! gradient, MIG flexibility and best fit.
+//!
+//! Translates between the cluster's classes and the states that [`price`](crate::price) knows, and
+//! keeps each state's worth until the prices change. With several ways to give a member its devices
+//! it tries all and takes the cheapest, the usual choice among equals. Without prices the rules that
+//! need them decide as [`ScoringRule::Binpack`] does; the caller sees to that.
+
+use alloc::{string::String, sync::Arc, vec::Vec};
+
+use crate::{
+    bits::CardSet,
+    cluster::{CPU_IX, Cluster, class::Class, template::Compiled},
+    device::{self, CardAsk, CardUse, Devices, Inventory, Pool, Wanted},
+    gang::ScoringRule,
+    hash::Map,
+    price::{CardState, Geometry, NodeKind, NodeKindIx, NodeState, Prices, fragmentation},
+};
+
+/// Prices and the names that their numbers stand for. Made by
+/// [`Market::solve`](crate::engine::Market::solve), told to a scheduler with
+/// [`Event::Prices`](crate::Event::Prices), kept in its snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PriceList {
+    /// Products of cards, as nodes name them, by [`NodeKind::model`].
+    pub(crate) products: Vec<String>,
+    /// Names of MIG profiles by the numbers of [`Geometry::placements`].
+    pub(crate) profiles: Vec<String>,
+    /// The prices.
+    pub(crate) prices: Prices,
+}
+
+impl PriceList {
+    /// The prices themselves.
+    pub fn prices(&self) -> &Prices {
+        &self.prices
+    }
+}
+
+/// Worths of states under the prices at hand.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Worth {
+    list: Option<Arc<PriceList>>,
+    target: Option<fragmentation::Target>,
+    /// By hardware and allocatable processor time: the kind, if the prices know it.
+    kinds: Map<(u32, i64), Option<NodeKindIx>>,
+    worths: Map<NodeState, i64>,
+    fragments: Map<NodeState, i64>,
+    ways: Vec<Devices>,
+}
+
+/// So many ways to give a member its devices are compared; the likeliest come first.
+const MOST_WAYS: usize = 512;
+
+/// So many states are remembered before all are forgotten.
+const MOST_STATES: usize = 1 << 16;
+
+impl Worth {
+    pub(crate) fn list(&self) -> Option<&Arc<PriceList>> {
+        self.list.as_ref()
+    }
+
+    /// Takes new prices, or none.
+    pub(crate) fn set(&mut self, list: Option<Arc<PriceList>>) {
+        self.target = list
+            .as_ref()
+            .map(|list| fragmentation::Target::new(list.prices.mix()));
+        self.list = list;
+        self.kinds.clear();
+        self.worths.clear();
+        self.fragments.clear();
+    }
+
+    /// Whether the rule decides here rather than by free shares.
+    pub(crate) fn rules(&self, rule: ScoringRule) -> bool {
+        match rule {
+            ScoringRule::Binpack | ScoringRule::Spread | ScoringRule::Weighted { .. } => false,
+            ScoringRule::BestFit | ScoringRule::MigFlexibility => true,
+            ScoringRule::BidPrice | ScoringRule::FragmentationGradient => self.list.is_some(),
+        }
+    }
+
+    /// The cheapest way to place one more member on a node, and its price; `None`: its devices do
+    /// not fit. What else it needs is not looked at.
+    pub(crate) fn cheapest(
+        &mut self,
+        rule: ScoringRule,
+        template: &Compiled,
+        node: Room<'_>,
+    ) -> Option<(Devices, i64)> {
+        let before = self.state(&node, node.cards, node.free_milli_cpu());
+        let left = node
+            .free_milli_cpu()
+            .saturating_sub(template.asks_for(CPU_IX));
+        let Some(ask) = &template.cards else {
+            let after = self.state(&node, node.cards, left);
+            let price = self.price(
+                rule,
+                &node,
+                before.as_ref(),
+                after.as_ref(),
+                node.cards,
+                template,
+            );
+            return Some((Devices::NONE, price));
+        };
+        let mut ways = core::mem::take(&mut self.ways);
+        ways.clear();
+        if ask.plain && !node.cards.is_linked(ask.kind) {
+            ways.extend(device::choose(node.cards, ask));
+        } else {
+            let wanted = Wanted {
+                by_name: false,
+                all_starts: true,
+                most: MOST_WAYS,
+            };
+            device::choices(node.cards, ask, wanted, &mut ways);
+        }
+        let mut best: Option<(Devices, i64)> = None;
+        for devices in &ways {
+            let mut cards = node.cards.clone();
+            cards.take(ask, devices);
+            let after = self.state(&node, &cards, left);
+            let price = self
+                .price(
+                    rule,
+                    &node,
+                    before.as_ref(),
+                    after.as_ref(),
+                    &cards,
+                    template,
+                )
+                .saturating_sub(node.cards.joined(ask, devices));
+            if best.is_none_or(|(_, least)| price < least) {
+                best = Some((*devices, price));
+            }
+        }
+        self.ways = ways;
+        best
+    }
+
+    fn price(
+        &mut self,
+        rule: ScoringRule,
+        node: &Room<'_>,
+        before: Option<&NodeState>,
+        after: Option<&NodeState>,
+        cards_after: &Inventory,
+        template: &Compiled,
+    ) -> i64 {
+        match rule {
+            ScoringRule::BestFit => node.left_over(cards_after, template),
+            ScoringRule::MigFlexibility => {
+                let flexibility = |cards: &Inventory| i64::from(cards.flexibility());
+                (flexibility(node.cards) - flexibility(cards_after)) << 20
+            }
+            _ => match (before, after, &self.list) {
+                (Some(before), Some(after), Some(list)) => {
+                    let list = list.clone();
+                    if rule == ScoringRule::FragmentationGradient {
+                        let (before, after) =
+                            (self.fragment(&list, before), self.fragment(&list, after));
+                        -fragmentation::Target::score(before, after)
+                    } else {
+                        let worth = self.worth(&list, before);
+                        let worth_after = self.worth(&list, after);
+                        list.prices.cost_of(worth, worth_after, before, after)
+                    }
+                }
+                // Nodes that the prices do not know come last.
+                _ => i64::MAX / 4,
+            },
+        }
+    }
+
+    fn worth(&mut self, list: &PriceList, state: &NodeState) -> i64 {
+        if let Some(&worth) = self.worths.get(state) {
+            return worth;
+        }
+        if self.worths.len() >= MOST_STATES {
+            self.worths.clear();
+        }
+        let worth = list.prices.worth(state);
+        self.worths.insert(state.clone(), worth);
+        worth
+    }
+
+    fn fragment(&mut self, list: &PriceList, state: &NodeState) -> i64 {
+        if let Some(&fragment) = self.fragments.get(state) {
+            return fragment;
+        }
+        if self.fragments.len() >= MOST_STATES {
+            self.fragments.clear();
+        }
+        let target = self.target.as_ref();
+        let fragment = target.map_or(0, |target| target.fragment(state, list.prices.catalogue()));
+        self.fragments.insert(state.clone(), fragment);
+        fragment
+    }
+
+    /// A node's state in the terms of the prices; `None`: they do not know such nodes.
+    fn state(&mut self, node: &Room<'_>, cards: &Inventory, milli_cpu: i64) -> Option<NodeState> {
+        let list = self.list.as_ref()?;
+        let pool = main_pool(cards);
+        let key = (
+            pool.map_or(u32::MAX, |pool| pool.hardware.id),
+            node.milli_cpu(),
+        );
+        let kind = *self.kinds.entry(key).or_insert_with(|| {
+            let kind = kind_of(&list.products, pool)?;
+            let same = |known: &NodeKind| known.model == kind.0 && known.cards == kind.1;
+            let at = list
+                .prices
+                .catalogue()
+                .kinds
+                .iter()
+                .position(|known| same(known) && known.milli_cpu == key.1)?;
+            Some(at as NodeKindIx)
+        });
+        Some(state_of(kind?, cards, milli_cpu))
+    }
+}
+
+/// Model and number of cards of a pool, as far as products are known.
+fn kind_of(products: &[String], pool: Option<&Pool>) -> Option<(u16, u16)> {
+    let (product, count) = product_of(pool);
+    let model = products.iter().position(|known| known == product)?;
+    Some((model as u16, count))
+}
+
+/// What prices call a node's cards: the product, and how many.
+pub(crate) fn product_of(pool: Option<&Pool>) -> (&str, u16) {
+    pool.map_or(("", 0), |pool| {
+        (pool.hardware.product.as_str(), pool.all.len() as u16)
+    })
+}
+
+/// The cards that prices look at: the kind with the most.
+pub(crate) fn main_pool(cards: &Inventory) -> Option<&Pool> {
+    let pools = cards.pools().iter().rev();
+    pools.max_by_key(|pool| pool.all.len())
+}
+
+/// A state of a kind.
+pub(crate) fn state_of(kind: NodeKindIx, cards: &Inventory, milli_cpu: i64) -> NodeState {
+    let pool = main_pool(cards);
+    let all = pool.map_or(CardSet::EMPTY, |pool| pool.all);
+    let states = all
+        .iter()
+        .map(|card| match pool.map(|pool| cards.card_use(pool, card)) {
+            Some(CardUse::Free) => CardState::FREE,
+            Some(CardUse::Left(milli)) => CardState::left(milli),
+            Some(CardUse::Sliced(taken)) => CardState::sliced(taken),
+            Some(CardUse::Gone) | None => CardState::left(0),
+        });
+    NodeState::new(kind, milli_cpu, states)
+}
+
+/// The geometry of a pool's cards in the terms of the prices, with profiles numbered by name.
+pub(crate) fn geometry_of(pool: &Pool, profiles: &mut Vec<String>) -> Option<Geometry> {
+    let geometry = pool
+        .hardware
+        .geometry()
+        .filter(|_| pool.hardware.has_slices())?;
+    let mut number = |name: &str| match profiles.iter().position(|known| known == name) {
+        Some(at) => at as u16,
+        None => {
+            profiles.push(name.into());
+            (profiles.len() - 1) as u16
+        }
+    };
+    let placements = geometry.placements().filter_map(|(ix, start)| {
+        let profile = geometry.get(ix)?;
+        Some((number(profile.name), geometry.units_of(ix, start)))
+    });
+    Some(Geometry {
+        units: geometry.units,
+        placements: placements.collect(),
+    })
+}
+
+/// What is free on a node or a class of nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room<'a> {
+    pub(crate) cards: &'a Inventory,
+    pub(crate) free: &'a [i64],
+    pub(crate) allocatable: &'a [i64],
+}
+
+impl<'a> Room<'a> {
+    pub(crate) fn of_class(class: &'a Class, allocatable: &'a [i64]) -> Self {
+        Self {
+            cards: &class.cards,
+            free: &class.free,
+            allocatable,
+        }
+    }
+
+    fn free_milli_cpu(&self) -> i64 {
+        self.free.get(usize::from(CPU_IX)).copied().unwrap_or(0)
+    }
+
+    fn milli_cpu(&self) -> i64 {
+        self.allocatable
+            .get(usize::from(CPU_IX))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// What best fit makes small: free cards and processor time afterwards, in thousandths of eight
+    /// cards and of what the node has.
+    fn left_over(&self, cards_after: &Inventory, template: &Compiled) -> i64 {
+        let cpu = self
+            .free_milli_cpu()
+            .saturating_sub(template.asks_for(CPU_IX));
+        let cpu = i128::from(cpu.max(0)) * 1000 / i128::from(self.milli_cpu().max(1));
+        let left = cards_after.left();
+        let cards = i64::from(left.free) * 1000 + i64::from(left.milli);
+        cards / 8 + cpu as i64
+    }
+}
+
+/// The devices that a member gets on a node under a rule.
+pub(crate) fn choose(
+    worth: &mut Worth,
+    rule: ScoringRule,
+    cluster: &Cluster,
+    template: &Compiled,
+    ask: &CardAsk,
+    node: crate::cluster::NodeIx,
+) -> Option<Devices> {
+    let cards = &cluster.node(node).cards;
+    if !worth.rules(rule) {
+        return device::choose(cards, ask);
+    }
+    let allocatable = cluster
+        .node(node)
+        .class
+        .map(|class| cluster.allocatable_of(class));
+    let room = Room {
+        cards,
+        free: cluster.free_of(node),
+        allocatable: allocatable.unwrap_or_default(),
+    };
+    worth
+        .cheapest(rule, template, room)
+        .map(|(devices, _)| devices)
+}
