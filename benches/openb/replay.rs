@@ -54,7 +54,7 @@ impl Scorer<'_> {
             Self::Fragmentation(target) => {
                 -Target::score(worth, target.fragment(after, &fleet.catalogue))
             }
-            Self::Prices(prices) => prices.cost_from(worth, before, after),
+            Self::Prices(prices) => prices.cost_of(worth, prices.worth(after), before, after),
         }
     }
 }
