@@ -1,5 +1,7 @@
 //! Nodes and pods together: what is asked for meets what there is.
 
+use std::fmt::Write as _;
+
 use gangline::{Config, Scheduler};
 
 use crate::{
@@ -12,11 +14,13 @@ use crate::{
 fn placed(node: &str, pods: &[(&str, &str, &str)]) -> Vec<String> {
     let mut yaml = format!("apiVersion: v1\nkind: Node\n{node}\n");
     for (second, (name, limits, annotations)) in pods.iter().enumerate() {
-        yaml += &format!(
+        write!(
+            yaml,
             "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name},
                creationTimestamp: '2026-01-01T00:00:{second:02}Z', annotations: {{{annotations}}}}}\n\
              spec: {{containers: [{{name: m, resources: {{limits: {{{limits}}}}}}}]}}\n"
-        );
+        )
+        .unwrap();
     }
     let options = Options::default();
     let mut progress = |_, _| ();
