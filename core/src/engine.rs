@@ -169,6 +169,7 @@ pub struct Scheduler {
     dealt: Inventory,
     /// For the usual mix.
     asked: market::Asked,
+    placed_since_prices: u32,
 }
 
 impl Scheduler {
@@ -201,6 +202,7 @@ impl Scheduler {
             remembered_devices: Vec::new(),
             dealt: Inventory::default(),
             asked: market::Asked::default(),
+            placed_since_prices: 0,
         }
     }
 

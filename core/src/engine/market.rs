@@ -10,6 +10,7 @@ use super::Scheduler;
 use crate::{
     cluster::{CPU_IX, shape::StaticFit, template::TemplateIx},
     device::{CardAsk, Part},
+    gang::ScoringRule,
     hash::Map,
     place::worth::{self, PriceList},
     price::{
@@ -129,7 +130,37 @@ fn without_place(template: &Template) -> Arc<Template> {
     })
 }
 
+/// After so many members were placed, prices are due again.
+const PRICES_LAST: u32 = 500;
+
 impl Scheduler {
+    /// Whether a rule that somebody uses needs prices, and there are none or old ones. Cost: the
+    /// gangs.
+    pub fn prices_due(&self) -> bool {
+        let old = self.prices().is_none() || self.placed_since_prices >= PRICES_LAST;
+        old && (self.config.scoring.needs_prices()
+            || self.gangs.iter().any(|(_, gang)| {
+                let spec = gang.spec.as_ref();
+                spec.and_then(|spec| spec.scoring)
+                    .is_some_and(ScoringRule::needs_prices)
+            }))
+    }
+
+    /// Makes prices now, if they are due, and takes them: for drivers that have the time, such as
+    /// simulations. A live scheduler solves [`market`](Self::market) beside its decisions.
+    pub fn price_if_due(&mut self) {
+        if !self.prices_due() {
+            return;
+        }
+        let effort = match self.prices() {
+            None => Effort::FIRST,
+            Some(_) => Effort::FOLLOW,
+        };
+        let market = self.market();
+        let list = market.solve(self.prices(), effort);
+        self.take_prices(list);
+    }
+
     /// The prices that decide now.
     pub fn prices(&self) -> Option<&PriceList> {
         self.search.worth.list().map(core::ops::Deref::deref)
@@ -197,6 +228,7 @@ impl Scheduler {
             *weight -= *weight >> FORGET;
         }
         self.search.set_prices(Some(Arc::new(list)));
+        self.placed_since_prices = 0;
         self.loosened += 1;
         self.changed += 1;
     }

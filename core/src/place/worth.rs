@@ -11,7 +11,7 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 use crate::{
     bits::CardSet,
     cluster::{CPU_IX, Cluster, class::Class, template::Compiled},
-    device::{self, CardAsk, CardUse, Devices, Inventory, Pool},
+    device::{self, CardAsk, CardUse, Devices, Inventory, Pool, Wanted},
     gang::ScoringRule,
     hash::Map,
     price::{CardState, Geometry, NodeKind, NodeKindIx, NodeState, Prices, fragmentation},
@@ -49,6 +49,9 @@ pub(crate) struct Worth {
     fragments: Map<NodeState, i64>,
     ways: Vec<Devices>,
 }
+
+/// So many ways to give a member its devices are compared; the likeliest come first.
+const MOST_WAYS: usize = 512;
 
 /// So many states are remembered before all are forgotten.
 const MOST_STATES: usize = 1 << 16;
@@ -107,7 +110,12 @@ impl Worth {
         if ask.plain && !node.cards.is_linked(ask.kind) {
             ways.extend(device::choose(node.cards, ask));
         } else {
-            device::choices(node.cards, ask, &mut ways);
+            let wanted = Wanted {
+                by_name: false,
+                all_starts: true,
+                most: MOST_WAYS,
+            };
+            device::choices(node.cards, ask, wanted, &mut ways);
         }
         let mut best: Option<(Devices, i64)> = None;
         for devices in &ways {
@@ -307,8 +315,8 @@ impl<'a> Room<'a> {
             .free_milli_cpu()
             .saturating_sub(template.asks_for(CPU_IX));
         let cpu = i128::from(cpu.max(0)) * 1000 / i128::from(self.milli_cpu().max(1));
-        let cards =
-            i64::from(cards_after.free_in_all()) * 1000 + i64::from(cards_after.left_milli());
+        let left = cards_after.left();
+        let cards = i64::from(left.free) * 1000 + i64::from(left.milli);
         cards / 8 + cpu as i64
     }
 }

@@ -1,6 +1,6 @@
 //! Nodes that come, change and go, and which devices the pods of a node hold.
 
-use alloc::{format, sync::Arc};
+use alloc::{boxed::Box, format, sync::Arc};
 
 use smallvec::SmallVec;
 
@@ -184,7 +184,7 @@ fn check_node(spec: &NodeSpec) -> Result<(), Rejection> {
             return Err(Rejection::NodeCards {
                 object: object(),
                 kind: cards.kind.clone(),
-                error,
+                error: Box::new(error),
             });
         }
     }
