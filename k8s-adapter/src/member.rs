@@ -127,7 +127,7 @@ pub fn uid(uid: &str, kind: &str, namespace: &str, name: &str) -> Uid {
 
 #[cfg(test)]
 mod tests {
-    use gangline::units::Nanos;
+    use gangline::{request::CardRequest, units::Nanos};
 
     use super::*;
 
@@ -255,7 +255,7 @@ status: {phase: Running, startTime: 1970-01-01T00:02:00Z}
                 .template
                 .cards
                 .as_ref()
-                .map(|cards| cards.whole_cards()),
+                .map(CardRequest::whole_cards),
             Some(1)
         );
     }
