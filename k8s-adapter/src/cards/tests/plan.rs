@@ -38,7 +38,7 @@ fn placed(node: &str, pods: &[(&str, &str, &str)]) -> Vec<String> {
     while !scheduler.decide(world.now).is_empty() {}
     scheduler.check().unwrap();
     let report = Report::new(&scheduler, scheduler.gangs(), Vec::new(), || ());
-    text::plan(&report, false);
+    text::plan(&report, false, false);
     let mut placed = Vec::new();
     for gang in scheduler.gangs() {
         let members = scheduler.gang(gang).unwrap().members;
