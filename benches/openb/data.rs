@@ -2,9 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use gangline::price::{
-    CardState, Catalogue, Demand, KindSet, Mix, NodeKind, NodeState, WorkType,
-};
+use gangline::price::{CardState, Catalogue, Demand, KindSet, Mix, NodeKind, NodeState, WorkType};
 
 /// What went wrong with a file.
 #[derive(Debug)]
@@ -40,7 +38,11 @@ pub struct List {
 fn read(path: &Path) -> Result<Vec<Vec<String>>, DataError> {
     let text = fs::read_to_string(path)
         .map_err(|error| DataError(format!("{}: {error}", path.display())))?;
-    let split = |line: &str| line.split(',').map(|field| field.trim().to_owned()).collect();
+    let split = |line: &str| {
+        line.split(',')
+            .map(|field| field.trim().to_owned())
+            .collect()
+    };
     Ok(text.lines().skip(1).map(split).collect())
 }
 
@@ -105,7 +107,12 @@ impl Fleet {
             name.is_some_and(|name| spec.split('|').any(|wanted| wanted == name))
         };
         let kinds = (0_u16..).zip(&self.catalogue.kinds);
-        Some(kinds.filter(|(_, kind)| named(kind.model)).map(|(ix, _)| ix).collect())
+        Some(
+            kinds
+                .filter(|(_, kind)| named(kind.model))
+                .map(|(ix, _)| ix)
+                .collect(),
+        )
     }
 }
 
@@ -125,9 +132,13 @@ impl List {
                 0 => Demand::None,
                 1 => match number(&row, 4, &path)? {
                     1000 => Demand::Whole { count: 1 },
-                    milli => Demand::Share { milli: milli as u16 },
+                    milli => Demand::Share {
+                        milli: milli as u16,
+                    },
                 },
-                count => Demand::Whole { count: count as u16 },
+                count => Demand::Whole {
+                    count: count as u16,
+                },
             };
             let work = WorkType {
                 demand,
@@ -212,12 +223,19 @@ pub fn published(folder: &Path) -> Result<BTreeMap<(String, u32), f64>, DataErro
         .unwrap_or("")
         .split(',')
         .skip(2)
-        .filter_map(|load| load.trim_matches(|letter: char| !letter.is_ascii_digit()).parse().ok())
+        .filter_map(|load| {
+            load.trim_matches(|letter: char| !letter.is_ascii_digit())
+                .parse()
+                .ok()
+        })
         .collect();
     let mut means = BTreeMap::new();
     for row in lines {
         let mut fields = row.split(',');
-        let name = fields.next().unwrap_or("").trim_start_matches("openb_pod_list_");
+        let name = fields
+            .next()
+            .unwrap_or("")
+            .trim_start_matches("openb_pod_list_");
         if fields.next() != Some("06-FGD") {
             continue;
         }

@@ -256,9 +256,17 @@ impl Cluster {
         }
         self.retire(node);
         let ix = node.0 as usize;
-        self.nodes[ix].cards = Inventory::new(kinds.iter().map(|(kind, hardware, count, unhealthy, loose)| {
-            (*kind, hardware.clone(), *count, *unhealthy, loose.as_slice())
-        }));
+        self.nodes[ix].cards = Inventory::new(kinds.iter().map(
+            |(kind, hardware, count, unhealthy, loose)| {
+                (
+                    *kind,
+                    hardware.clone(),
+                    *count,
+                    *unhealthy,
+                    loose.as_slice(),
+                )
+            },
+        ));
         for key in 1..self.partitions.len() {
             let name = self.symbols.text(self.partitions[key].key);
             let domain = match spec.labels.get(name) {

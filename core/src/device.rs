@@ -18,12 +18,12 @@ pub mod names;
 pub mod overhead;
 mod parts;
 
-pub use ask::{CardRequestError, check_request};
 pub(crate) use ask::{CardAsk, Part};
+pub use ask::{CardRequestError, check_request};
 pub(crate) use choose::{Wanted, choices, choose, deal};
 pub use devices::{Devices, Slice};
-pub use hardware::{NodeCardsError, model_of};
-pub(crate) use hardware::{Catalog, check_cards};
+pub(crate) use hardware::Catalog;
+pub use hardware::{NodeCardsError, check_cards, model_of};
 pub(crate) use inventory::{CardUse, Inventory, KindIx, Pool};
 pub(crate) use lack::Measure;
 pub(crate) use parts::part_of;

@@ -8,8 +8,8 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 use hashbrown::HashTable;
 
 use crate::{
-    device::{Devices, Inventory},
     cluster::Cluster,
+    device::{Devices, Inventory},
     gang::{GangKey, ScoringRule},
     hash::Map,
     place::{Search, tree::Tree},
@@ -30,8 +30,8 @@ pub(crate) mod store;
 pub mod view;
 
 pub use check::{Inconsistency, LedgerLine};
-pub use market::{Market, UsualWork};
 pub use event::{Event, Rejection};
+pub use market::{Market, UsualWork};
 pub use snapshot::Snapshot;
 pub use store::Purpose;
 use store::{Gang, GangIx, Pod, PodIx, Slab};
@@ -167,8 +167,9 @@ pub struct Scheduler {
     remembered_devices: Vec<(PodIx, Devices)>,
     /// What a node's pods are dealt from, kept for its memory.
     dealt: Inventory,
-    /// By template: the weight of its pods so far, for the usual mix.
-    arrivals: Vec<u64>,
+    /// For the usual mix.
+    asked: market::Asked,
+    placed_since_prices: u32,
 }
 
 impl Scheduler {
@@ -200,7 +201,8 @@ impl Scheduler {
             decision_hash: 0,
             remembered_devices: Vec::new(),
             dealt: Inventory::default(),
-            arrivals: Vec::new(),
+            asked: market::Asked::default(),
+            placed_since_prices: 0,
         }
     }
 

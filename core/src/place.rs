@@ -146,8 +146,9 @@ impl Search {
     /// Brings a found plan into the order in which members take their places: by batch, then along
     /// the topology, then by card.
     pub(crate) fn sort_placed(&mut self, cluster: &Cluster) {
-        self.placed
-            .sort_unstable_by_key(|place| (place.batch, cluster.node(place.node).rank, place.devices));
+        self.placed.sort_unstable_by_key(|place| {
+            (place.batch, cluster.node(place.node).rank, place.devices)
+        });
     }
 
     /// Takes new prices: every answer that rests on the old ones is forgotten.
@@ -170,7 +171,9 @@ impl Search {
         template: TemplateIx,
         rule: ScoringRule,
     ) -> Option<NodeIx> {
-        self.rates.of(template, rule).cheapest(cluster, &mut self.worth)
+        self.rates
+            .of(template, rule)
+            .cheapest(cluster, &mut self.worth)
     }
 
     /// Counts as if a tree node's domain were this one.

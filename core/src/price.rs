@@ -63,7 +63,10 @@ impl From<Published> for Prices {
             .iter()
             .map(|prices| layout.tables(&published.catalogue, prices))
             .collect();
-        let weights = solve::horizons().iter().map(|h| (h.weight * 1000.0) as Nano).collect();
+        let weights = solve::horizons()
+            .iter()
+            .map(|h| (h.weight * 1000.0) as Nano)
+            .collect();
         Self {
             weights,
             published,
@@ -100,14 +103,21 @@ impl Prices {
         let layout = Layout::new(catalogue, mix);
         let known = |previous: &Prices| {
             let same = previous.published.mix.types().len() == mix.types().len();
-            same.then(|| (previous.published.prices.clone(), previous.published.ratios.clone()))
+            same.then(|| {
+                (
+                    previous.published.prices.clone(),
+                    previous.published.ratios.clone(),
+                )
+            })
         };
         let warm = previous.and_then(known);
         let (prices, ratios) = solve::horizons()
             .iter()
             .enumerate()
             .map(|(h, horizon)| {
-                let warm = warm.as_ref().map(|warm| (warm.0[h].as_slice(), warm.1[h].as_slice()));
+                let warm = warm
+                    .as_ref()
+                    .map(|warm| (warm.0[h].as_slice(), warm.1[h].as_slice()));
                 solve::solve(catalogue, &layout, mix, fleet, warm, effort, horizon)
             })
             .unzip();

@@ -9,7 +9,11 @@
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
-use crate::{bits::CardSet, device::{links::Nearness, overhead::Overhead}, units::Nanos};
+use crate::{
+    bits::CardSet,
+    device::{links::Nearness, overhead::Overhead},
+    units::Nanos,
+};
 
 pub mod selector;
 

@@ -48,7 +48,13 @@ fn ask(world: &World) -> Result<Vec<Said>, String> {
                 .map_or_else(String::new, |gang| gang.name.into()),
             verdict: decision.verdict,
             places: places
-                .map(|place| (place.pod, engine.node_name(place.node).into(), place.devices.cards))
+                .map(|place| {
+                    (
+                        place.pod,
+                        engine.node_name(place.node).into(),
+                        place.devices.cards,
+                    )
+                })
                 .collect(),
         }
     });
@@ -167,7 +173,8 @@ fn plan_of(
                 .unwrap_or_default()
                 .difference(there.unhealthy)
         });
-        if !usable.contains_all(*cards) || cards.len() != asked.map_or(0, CardRequest::whole_cards) {
+        if !usable.contains_all(*cards) || cards.len() != asked.map_or(0, CardRequest::whole_cards)
+        {
             return Err(format!(
                 "{}: given cards {cards}, which it cannot have",
                 pod.name

@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod card_models;
+mod cards;
 pub mod cli;
 pub mod expand;
 pub mod intake;

@@ -25,6 +25,7 @@ mod yaml;
 
 pub use complaint::{Complaint, Severity, Source};
 pub use files::LoadError;
+pub(crate) use yaml::parse_text;
 
 /// Takes what is found, in the order of the input.
 pub trait Sink {

@@ -13,6 +13,7 @@ use gangline::{
 
 use crate::{
     api,
+    cards::{Offered, node_cards},
     pod::{MOST_AMOUNT, in_core_units},
     problem::{FieldPath, Problems},
     rules::taint,
@@ -79,6 +80,7 @@ fn add_amounts(node: &api::Node, spec: &mut NodeSpec, problems: &mut Problems) {
         Some(list) => (list, status.name("allocatable")),
         None => (&node.status.capacity, status.name("capacity")),
     };
+    let mut offered = Offered::default();
     for (name, quantity) in list.iter() {
         let amount = match quantity.milli() {
             Ok(milli) => in_core_units(name, milli),
@@ -96,6 +98,9 @@ fn add_amounts(node: &api::Node, spec: &mut NodeSpec, problems: &mut Problems) {
             continue;
         };
         let amount = amount.min(MOST_AMOUNT);
+        if offered.take(name, amount, &path.key(name), problems) {
+            continue;
+        }
         let (Some(kind), Ok(count)) = (card_kind(name), u32::try_from(amount)) else {
             spec.resources.insert(name.into(), amount);
             continue;
@@ -110,6 +115,7 @@ fn add_amounts(node: &api::Node, spec: &mut NodeSpec, problems: &mut Problems) {
             });
         }
     }
+    spec.cards.extend(node_cards(node, offered, problems));
 }
 
 #[cfg(test)]

@@ -12,14 +12,12 @@
 
 use std::collections::BTreeMap;
 
-use gangline::{
-    device::names::card_kind,
-    request::{CPU, CardRequest, PODS},
-};
+use gangline::request::{CPU, CardRequest, PODS};
 
 use crate::{
     api,
     api::{Container, ContainerStatus, ResourceList, ResourceRequirements},
+    cards::{self, Asked},
     problem::{FieldPath, Problems},
     quantity::milli_to_units,
 };
@@ -38,7 +36,7 @@ const STATUS: FieldPath<'static> = FieldPath::root("status");
 pub struct Request {
     /// Amounts by resource name, cards excluded, in the core's units.
     pub resources: BTreeMap<String, i64>,
-    /// Whole cards, if any.
+    /// Cards or parts of cards, if any.
     pub cards: Option<CardRequest>,
 }
 
@@ -56,7 +54,7 @@ pub fn request(pod: &api::Pod, problems: &mut Problems) -> Request {
     }
     apply_pod_level(pod, pod_level, &mut total, problems);
     total.add_list(&spec.overhead, &SPEC.name("overhead"), problems);
-    split(&total, problems)
+    split(pod, &total, problems)
 }
 
 /// Where a container's amounts are read from.
@@ -279,8 +277,9 @@ fn is_pod_level_resource(name: &str) -> bool {
 pub const MOST_AMOUNT: i64 = 1 << 60;
 
 /// Whole amounts in the core's units, cards apart.
-fn split(total: &Amounts<'_>, problems: &mut Problems) -> Request {
+fn split(pod: &api::Pod, total: &Amounts<'_>, problems: &mut Problems) -> Request {
     let mut request = Request::default();
+    let mut asked = Asked::default();
     for (name, milli) in total.iter() {
         if name == PODS || milli == 0 {
             continue;
@@ -299,37 +298,11 @@ fn split(total: &Amounts<'_>, problems: &mut Problems) -> Request {
         }
         // A pod that runs counts whatever it says: an amount that nobody has is as good as more.
         let amount = exact.unwrap_or(i64::MAX).min(MOST_AMOUNT);
-        if card_kind(name).is_none() {
+        if !asked.take(name, amount, problems) {
             request.resources.insert(name.into(), amount);
-            continue;
-        }
-        let Ok(count) = u32::try_from(amount) else {
-            problems.note(
-                "QuantityTooLarge",
-                &SPEC,
-                format_args!(
-                    "{name}: {amount} cards in all; accepted: at most {}",
-                    u32::MAX
-                ),
-            );
-            continue;
-        };
-        if let Some(cards) = &request.cards {
-            problems.note(
-                "MixedCards",
-                &SPEC,
-                format_args!(
-                    "asks for {} and {name}; accepted: one kind of cards in a pod",
-                    cards.kind
-                ),
-            );
-            // Still counted, so that a pod that runs like this takes nobody's room by surprise.
-            request.resources.insert(name.into(), amount);
-        } else {
-            let kind: &str = name;
-            request.cards = Some(CardRequest::whole(kind, count));
         }
     }
+    request.cards = cards::request(pod, asked, &mut request.resources, problems);
     request
 }
 

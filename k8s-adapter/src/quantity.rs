@@ -291,7 +291,7 @@ fn checked_below_limit(integer: u128) -> Option<u128> {
 }
 
 /// The text for a message: at most 40 characters of it.
-fn excerpt(text: &str) -> Box<str> {
+pub(crate) fn excerpt(text: &str) -> Box<str> {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}...", &text[..end]).into(),
         None => text.into(),

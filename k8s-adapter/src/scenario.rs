@@ -125,6 +125,7 @@ impl Scenario {
         Config {
             levels: self.levels.clone(),
             scoring: given.scoring.unwrap_or(default.scoring),
+            usual: Vec::new(),
             reserve_after: nanos(given.reserve_after, default.reserve_after),
             search_steps: given.search_steps.unwrap_or(default.search_steps),
             bind_backoff: nanos(given.bind_backoff, default.bind_backoff),

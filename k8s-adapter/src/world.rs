@@ -16,7 +16,7 @@ use gangline::{Event, cluster::NodeSpec, gang::Problem, units::Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api,
+    api, cards,
     expand::{self, ExistingPods},
     intake::{self, Dialect, Member, Roster, Surroundings},
     load::{self, Complaint, Document, LoadError, Severity, Sink},
@@ -212,6 +212,8 @@ impl<'p> Builder<'p> {
             }
             gangs
         };
+        cards::share_where_shared(&mut nodes, &mut members);
+        cards::exclude_others(&mut members, &mut self.reader.templates);
         let levels = match &self.options.levels {
             Some(levels) => levels.clone(),
             None => levels::choose(&nodes, &implied_levels, &gangs),

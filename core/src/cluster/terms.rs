@@ -15,8 +15,8 @@ use super::{
 use crate::{
     device::CardAsk,
     request::{
-        CardRequest, LabelSelector, NODE_LEVEL, NamespaceScope, Operator, PODS, PodTerm, Requirement,
-        Template,
+        CardRequest, LabelSelector, NODE_LEVEL, NamespaceScope, Operator, PODS, PodTerm,
+        Requirement, Template,
     },
     symbols::Symbol,
 };
@@ -105,10 +105,7 @@ impl Cluster {
             }
         }
         amounts.sort_unstable();
-        let cards = source
-            .cards
-            .as_ref()
-            .map(|cards| self.card_ask(cards));
+        let cards = source.cards.as_ref().map(|cards| self.card_ask(cards));
         let relations = &source.relations;
         let anti_affinity: Vec<TermIx> = relations
             .anti_affinity

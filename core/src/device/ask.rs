@@ -135,12 +135,15 @@ pub fn check_request(request: &CardRequest) -> Result<(), CardRequestError> {
                     milli: *compute_milli,
                 });
             }
-            if matches!(memory, ShareMemory::Mib(0) | ShareMemory::Milli(0)) && *compute_milli == 0 {
+            if matches!(memory, ShareMemory::Mib(0) | ShareMemory::Milli(0)) && *compute_milli == 0
+            {
                 return Err(Error::EmptyShare);
             }
             Some(*shares)
         }
-        CardWant::Replicas { count: replicas, .. } => {
+        CardWant::Replicas {
+            count: replicas, ..
+        } => {
             count("replicas.count", *replicas, most_parts, "1 to 8")?;
             Some(*replicas)
         }

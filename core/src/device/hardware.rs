@@ -96,7 +96,9 @@ pub enum NodeCardsError {
         count: u32,
     },
     /// Nobody knows how this card can be cut.
-    #[error("cards.modes[{card}]: MIG of {product:?}; accepted: a product with MIG, see `gangline cards`")]
+    #[error(
+        "cards.modes[{card}]: MIG of {product:?}; accepted: a product with MIG, see `gangline cards`"
+    )]
     NoGeometry {
         /// The card.
         card: u32,
@@ -138,8 +140,8 @@ pub enum NodeCardsError {
     },
 }
 
-/// Checks the cards of a node by themselves.
-pub(crate) fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
+/// Checks the cards of a node by themselves, as the engine does before it takes them.
+pub fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
     use NodeCardsError as Error;
     let count = cards.count;
     if !matches!(cards.modes.len(), 0 | 1) && cards.modes.len() != count as usize {
@@ -229,7 +231,11 @@ impl Hardware {
             let one = (cards.modes.len() == 1).then(|| cards.modes.first());
             one.unwrap_or_else(|| cards.modes.get(card as usize))
         };
-        let modes: Vec<Mode> = (0..if parted { cards.count.min(CardSet::CAPACITY) } else { 0 })
+        let modes: Vec<Mode> = (0..if parted {
+            cards.count.min(CardSet::CAPACITY)
+        } else {
+            0
+        })
             .map(|card| match (mode_of(card), geometry) {
                 (Some(CardMode::Shared), _) => Mode::Shared,
                 (Some(&CardMode::Replicas(replicas)), _) => Mode::Replicas(replicas),
@@ -292,7 +298,9 @@ impl Hardware {
     /// All units of a card that can be cut, as a mask.
     pub(crate) fn all_units(&self) -> u16 {
         let units = self.geometry().map_or(0, |geometry| geometry.units);
-        1_u16.checked_shl(units.into()).map_or(u16::MAX, |bit| bit - 1)
+        1_u16
+            .checked_shl(units.into())
+            .map_or(u16::MAX, |bit| bit - 1)
     }
 
     pub(crate) fn mode(&self, card: u32) -> &Mode {
@@ -345,7 +353,9 @@ impl Hardware {
                 memory_mib,
                 compute_slices,
             }) => {
-                let memory = self.memory_needed(ask, memory_mib, Inside::MigInstance).total;
+                let memory = self
+                    .memory_needed(ask, memory_mib, Inside::MigInstance)
+                    .total;
                 let profiles: SmallVec<[ProfileIx; 16]> =
                     self.geometry()?.cheapest(memory, compute_slices).collect();
                 (!profiles.is_empty()).then_some(Need::Slice(profiles))
@@ -354,7 +364,12 @@ impl Hardware {
     }
 
     /// What processes need in all that say they need so much.
-    pub(crate) fn memory_needed(&self, ask: &CardAsk, declared: u32, inside: Inside) -> overhead::Need {
+    pub(crate) fn memory_needed(
+        &self,
+        ask: &CardAsk,
+        declared: u32,
+        inside: Inside,
+    ) -> overhead::Need {
         let capability = self.model.and_then(|model| model.compute_capability);
         OverheadTable::DEFAULT.need_mib(declared, ask.source.overhead, inside, capability)
     }
@@ -396,14 +411,21 @@ impl Hardware {
     /// Whether a loose profile satisfies a part of an ask.
     pub(crate) fn loose_suits(&self, ask: &CardAsk, part: Part<'_>, loose: usize) -> bool {
         // A device names its loose slice by one byte.
-        let Some((name, ix)) = self.loose.get(loose).filter(|_| loose <= usize::from(u8::MAX)) else {
+        let Some((name, ix)) = self
+            .loose
+            .get(loose)
+            .filter(|_| loose <= usize::from(u8::MAX))
+        else {
             return false;
         };
         match part {
             Part::Slice(SliceChoice::Profile(wanted)) => {
                 wanted == name
                     || ix.is_some()
-                        && self.geometry().and_then(|geometry| geometry.profile(wanted)) == *ix
+                        && self
+                            .geometry()
+                            .and_then(|geometry| geometry.profile(wanted))
+                            == *ix
             }
             Part::Slice(SliceChoice::AtLeast { .. }) => match (self.need(ask, part), ix) {
                 (Some(Need::Slice(profiles)), Some(ix)) => profiles.contains(ix),

@@ -98,7 +98,7 @@ impl Inventory {
                     Mode::Shared => all.saturating_sub(state(card).memory_mib),
                     _ => 0,
                 });
-                let one = each * u64::from(memory_mib) << 20;
+                let one = (each * u64::from(memory_mib)) << 20;
                 Measure::new("card memory", one, fits * one, free << 20)
             }
             (Some((_, Part::Share { .. })), Some(Need::Share(Share { compute_milli, .. }))) => {
@@ -114,15 +114,15 @@ impl Inventory {
                     .loose(ask.kind)
                     .map(|loose| u64::from(loose.all.saturating_sub(loose.used)))
                     .sum::<u64>();
-                if let (Some(Need::Slice(profiles)), Some(geometry)) = (&need, hardware.geometry()) {
+                if let (Some(Need::Slice(profiles)), Some(geometry)) = (&need, hardware.geometry())
+                {
                     let smallest = profiles.iter().filter_map(|&ix| geometry.get(ix));
                     let units = smallest.map(|profile| profile.units).min().unwrap_or(1);
                     let units_free = left(&|card| match hardware.mode(card) {
-                        Mode::MigDynamic | Mode::MigStatic(_) => {
-                            u64::from(geometry.units - geometry.units.min(
-                                state(card).mig.mask.count_ones() as u8,
-                            ))
-                        }
+                        Mode::MigDynamic | Mode::MigStatic(_) => u64::from(
+                            geometry.units
+                                - geometry.units.min(state(card).mig.mask.count_ones() as u8),
+                        ),
                         _ => 0,
                     });
                     free += units_free / u64::from(units.max(1));
@@ -151,11 +151,11 @@ fn slice_word(choice: &SliceChoice) -> String {
             memory_mib,
             compute_slices,
         } => {
-            let mut word = alloc::format!("MIG slices of {memory_mib} MiB");
-            if *compute_slices > 0 {
-                word += &alloc::format!(" and {compute_slices} compute slices");
+            let memory = alloc::format!("MIG slices of {memory_mib} MiB");
+            match compute_slices {
+                0 => memory,
+                slices => alloc::format!("{memory} and {slices} compute slices"),
             }
-            word
         }
     }
 }

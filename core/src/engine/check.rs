@@ -9,7 +9,11 @@ use alloc::{
 use core::hash::Hasher;
 
 use super::{NodeIx, Purpose, Scheduler, store::Tally};
-use crate::{device::{Devices, Inventory}, hash::WordHasher, units::Uid};
+use crate::{
+    device::{Devices, Inventory},
+    hash::WordHasher,
+    units::Uid,
+};
 
 /// A figure that the engine keeps and that does not follow from the objects it knows. Never seen;
 /// tests and `gangline check` look for it.
@@ -102,7 +106,11 @@ impl Scheduler {
                 };
                 let twice = used.conflict(&charge.devices, ask.kind);
                 if twice {
-                    compare(&what(), &format!("{:?}", charge.devices), &"given twice".into())?;
+                    compare(
+                        &what(),
+                        &format!("{:?}", charge.devices),
+                        &"given twice".into(),
+                    )?;
                 }
                 used.take(ask, &charge.devices);
             }

@@ -385,6 +385,7 @@ impl Scheduler {
             self.note_charge(member, place.node, place.devices, Purpose::Held);
             self.count(member, true);
             if let Some(pod) = self.pods.get(member.0) {
+                self.placed_since_prices = self.placed_since_prices.saturating_add(1);
                 self.placements.push(Placement {
                     pod: pod.spec.uid,
                     node: place.node,

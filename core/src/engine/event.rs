@@ -3,13 +3,13 @@
 //! Events carry whole objects keyed by identity, so that any legal order of arrival ends in the same
 //! state. A refused event ([`Rejection`]) changes nothing.
 
-use alloc::{collections::BTreeMap, string::String};
+use alloc::{boxed::Box, collections::BTreeMap, string::String};
 
 use crate::{
-    device::{CardRequestError, NodeCardsError},
     cluster::NodeSpec,
-    place::worth::PriceList,
+    device::{CardRequestError, NodeCardsError},
     gang::{GangKey, GangSpec, PodSpec},
+    place::worth::PriceList,
     units::Uid,
 };
 
@@ -96,7 +96,7 @@ pub enum Rejection {
         /// The kind of cards.
         kind: String,
         /// What is wrong.
-        error: NodeCardsError,
+        error: Box<NodeCardsError>,
     },
     /// A table is full.
     #[error("{what}: {given} given, at most {limit} are held")]

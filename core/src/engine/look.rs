@@ -7,9 +7,9 @@ use super::{
     view::{CardsView, GangView, LooseView, MemberState, MemberView, NodeView, PartView},
 };
 use crate::{
-    device::part_of,
     bits::CardSet,
     cluster::domain::NO_DOMAIN,
+    device::part_of,
     gang::life::{End, Phase},
 };
 

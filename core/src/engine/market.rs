@@ -10,9 +10,13 @@ use super::Scheduler;
 use crate::{
     cluster::{CPU_IX, shape::StaticFit, template::TemplateIx},
     device::{CardAsk, Part},
+    gang::ScoringRule,
+    hash::Map,
     place::worth::{self, PriceList},
-    price::{ARRIVAL, Catalogue, Demand, Effort, KindSet, Mix, NodeKind, NodeState, Prices, WorkType},
-    request::{ShareMemory, SliceChoice, Template},
+    price::{
+        ARRIVAL, Catalogue, Demand, Effort, KindSet, Mix, NodeKind, NodeState, Prices, WorkType,
+    },
+    request::{CPU, ShareMemory, SliceChoice, Template},
 };
 
 /// A card on which shares that name an amount of memory are measured when their own card is not
@@ -70,7 +74,93 @@ pub struct UsualWork {
     pub weight: u32,
 }
 
+/// Work that was asked for so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    /// Each kind of work with its weight, in order of first arrival.
+    works: Vec<(Arc<Template>, u64)>,
+    by_work: Map<Arc<Template>, u32>,
+    by_template: Vec<Option<u32>>,
+}
+
+impl Asked {
+    /// From the list that [`list`](Self::list) gives.
+    pub(super) fn from_list(list: Vec<(Arc<Template>, u64)>) -> Self {
+        let mut asked = Self::default();
+        for (work, weight) in list {
+            let index = asked.index_of(work);
+            asked.works[index as usize].1 = weight;
+        }
+        asked
+    }
+
+    /// Each kind of work with its weight, in an order that does not depend on when it came.
+    pub(super) fn list(&self) -> Vec<(Arc<Template>, u64)> {
+        let mut list = self.works.clone();
+        list.retain(|&(_, weight)| weight > 0);
+        list.sort_by_cached_key(|(work, _)| format!("{work:?}"));
+        list
+    }
+
+    fn index_of(&mut self, work: Arc<Template>) -> u32 {
+        let next = self.works.len() as u32;
+        let works = &mut self.works;
+        *self.by_work.entry(work).or_insert_with_key(|work| {
+            works.push((work.clone(), 0));
+            next
+        })
+    }
+}
+
+/// What a kind of work is to prices: neither whose it is nor whom it wants near.
+fn without_place(template: &Template) -> Arc<Template> {
+    let mut cards = template.cards.clone();
+    if let Some(cards) = &mut cards {
+        cards.share_group.clear();
+        cards.exclusive.clear();
+    }
+    let resources = template.resources.iter().filter(|(name, _)| *name == CPU);
+    Arc::new(Template {
+        resources: resources
+            .map(|(name, &amount)| (name.clone(), amount))
+            .collect(),
+        cards,
+        nodes: template.nodes.clone(),
+        ..Template::default()
+    })
+}
+
+/// After so many members were placed, prices are due again.
+const PRICES_LAST: u32 = 500;
+
 impl Scheduler {
+    /// Whether a rule that somebody uses needs prices, and there are none or old ones. Cost: the
+    /// gangs.
+    pub fn prices_due(&self) -> bool {
+        let old = self.prices().is_none() || self.placed_since_prices >= PRICES_LAST;
+        old && (self.config.scoring.needs_prices()
+            || self.gangs.iter().any(|(_, gang)| {
+                let spec = gang.spec.as_ref();
+                spec.and_then(|spec| spec.scoring)
+                    .is_some_and(ScoringRule::needs_prices)
+            }))
+    }
+
+    /// Makes prices now, if they are due, and takes them: for drivers that have the time, such as
+    /// simulations. A live scheduler solves [`market`](Self::market) beside its decisions.
+    pub fn price_if_due(&mut self) {
+        if !self.prices_due() {
+            return;
+        }
+        let effort = match self.prices() {
+            None => Effort::FIRST,
+            Some(_) => Effort::FOLLOW,
+        };
+        let market = self.market();
+        let list = market.solve(self.prices(), effort);
+        self.take_prices(list);
+    }
+
     /// The prices that decide now.
     pub fn prices(&self) -> Option<&PriceList> {
         self.search.worth.list().map(core::ops::Deref::deref)
@@ -101,9 +191,10 @@ impl Scheduler {
         }
         let usual = core::mem::take(&mut self.config.usual);
         if usual.is_empty() {
-            for template in 0..self.arrivals.len() {
-                let weight = self.arrivals[template];
-                self.add_work(&mut market, &kinds, TemplateIx(template as u32), weight);
+            for index in 0..self.asked.works.len() {
+                let (work, weight) = self.asked.works[index].clone();
+                let template = self.compile(&work);
+                self.add_work(&mut market, &kinds, template, weight);
             }
         }
         for work in &usual {
@@ -117,42 +208,27 @@ impl Scheduler {
 
     /// Notes that a pod with a template was asked for.
     pub(super) fn note_arrival(&mut self, template: TemplateIx) {
-        let before = self.arrivals.get(template.0 as usize).copied().unwrap_or(0);
-        self.set_arrivals(template, before.saturating_add(ARRIVAL));
-    }
-
-    /// Sets how much a template was asked for.
-    pub(super) fn set_arrivals(&mut self, template: TemplateIx, weight: u64) {
         let index = template.0 as usize;
-        if self.arrivals.len() <= index {
-            self.arrivals.resize(index + 1, 0);
+        if self.asked.by_template.len() <= index {
+            self.asked.by_template.resize(index + 1, None);
         }
-        self.arrivals[index] = weight;
-    }
-
-    /// Work that was asked for so far, in an order that does not depend on when it was.
-    pub(super) fn asked(&self) -> Vec<(Arc<Template>, u64)> {
-        let known = (0_u32..).zip(&self.arrivals);
-        let mut asked: Vec<_> = known
-            .filter(|&(_, &weight)| weight > 0)
-            .map(|(ix, &weight)| {
-                let source = &self.cluster.template(TemplateIx(ix)).source;
-                (format!("{source:?}"), source.clone(), weight)
-            })
-            .collect();
-        asked.sort_by(|a, b| a.0.cmp(&b.0));
-        asked
-            .into_iter()
-            .map(|(_, template, weight)| (template, weight))
-            .collect()
+        let work = self.asked.by_template[index].unwrap_or_else(|| {
+            let work = without_place(&self.cluster.template(template).source);
+            let work = self.asked.index_of(work);
+            self.asked.by_template[index] = Some(work);
+            work
+        });
+        let weight = &mut self.asked.works[work as usize].1;
+        *weight = weight.saturating_add(ARRIVAL);
     }
 
     /// Takes prices, and forgets some of the work that they were made of.
     pub(super) fn take_prices(&mut self, list: PriceList) {
-        for weight in &mut self.arrivals {
+        for (_, weight) in &mut self.asked.works {
             *weight -= *weight >> FORGET;
         }
         self.search.set_prices(Some(Arc::new(list)));
+        self.placed_since_prices = 0;
         self.loosened += 1;
         self.changed += 1;
     }
@@ -227,7 +303,9 @@ impl Scheduler {
         };
         if ask.whole() > 0 {
             let count = u16::try_from(ask.whole()).unwrap_or(u16::MAX);
-            market.mix.add_weight(&work(Demand::Whole { count }), weight);
+            market
+                .mix
+                .add_weight(&work(Demand::Whole { count }), weight);
         }
         for (count, demand) in parts(ask, &market.profiles) {
             let weight = weight.saturating_mul(count.into());

@@ -8,14 +8,15 @@ use alloc::{collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
 use super::{
     Config, Event, Rejection, Reservation, Scheduler, Verdict,
+    market::Asked,
     store::{BindFailures, Purpose},
 };
 use crate::{
-    device::Devices,
     cluster::NodeSpec,
+    device::Devices,
+    gang::{GangKey, GangSpec, PodSpec, life::Life},
     place::worth::PriceList,
     request::Template,
-    gang::{GangKey, GangSpec, PodSpec, life::Life},
     units::{Nanos, Uid},
 };
 
@@ -183,7 +184,7 @@ impl Scheduler {
             reservation,
             requeues: self.requeues,
             prices: self.prices().cloned(),
-            asked: self.asked(),
+            asked: self.asked.list(),
         }
     }
 
@@ -230,11 +231,7 @@ impl Scheduler {
             }
         }
         // What the pods alone would say of the usual mix is overwritten by what was.
-        engine.arrivals.clear();
-        for (template, weight) in snapshot.asked {
-            let template = engine.compile(&template);
-            engine.set_arrivals(template, weight);
-        }
+        engine.asked = Asked::from_list(snapshot.asked);
         engine.search.set_prices(snapshot.prices.map(Arc::new));
         for (ix, node, devices) in holds {
             engine.restore_hold(ix, &node, devices);

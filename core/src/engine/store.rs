@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 
 use super::{NodeIx, Verdict, view::MemberState};
 use crate::{
-    device::Devices,
     cluster::template::TemplateIx,
+    device::Devices,
     gang::{
         GangKey, GangSpec, PodPhase, PodSpec,
         life::{Census, Life, Phase},

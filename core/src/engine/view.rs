@@ -7,9 +7,9 @@ use crate::{
     bits::CardSet,
     cluster::spec::CardMode,
     device::{Devices, links::LinkTable, model::CardModel, overhead::Need},
-    request::CardRequest,
     explain::{Counterfactual, DomainAttempt, Reason},
     gang::life::Phase,
+    request::CardRequest,
     units::{Nanos, Uid},
 };
 

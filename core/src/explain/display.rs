@@ -67,7 +67,8 @@ impl Display for Amount<'_> {
 }
 
 fn is_bytes(resource: &str) -> bool {
-    matches!(resource, MEMORY | CARD_MEMORY | "ephemeral-storage") || resource.starts_with("hugepages-")
+    matches!(resource, MEMORY | CARD_MEMORY | "ephemeral-storage")
+        || resource.starts_with("hugepages-")
 }
 
 /// Writes `amount / unit` with up to two digits after the point, rounded towards zero.

@@ -262,6 +262,13 @@ pub enum ScoringRule {
     },
 }
 
+impl ScoringRule {
+    /// Whether it decides by prices or by the usual mix that they are made for.
+    pub const fn needs_prices(self) -> bool {
+        matches!(self, Self::BidPrice | Self::FragmentationGradient)
+    }
+}
+
 /// Something about an object that keeps it from being honoured; harms only that object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{code}: {field}: {message}")]

@@ -8,11 +8,13 @@
 use alloc::vec::Vec;
 
 use super::{Request, Search};
-use crate::device::CardAsk;
-use crate::cluster::{
-    Cluster, NodeIx,
-    domain::{KeyIx, NO_DOMAIN, NODE_KEY},
-    relation::TermIx,
+use crate::{
+    cluster::{
+        Cluster, NodeIx,
+        domain::{KeyIx, NO_DOMAIN, NODE_KEY},
+        relation::TermIx,
+    },
+    device::CardAsk,
 };
 
 /// Memory that is kept between searches.

@@ -8,11 +8,11 @@ use core::cmp::Reverse;
 
 use super::{Request, Search};
 use crate::{
-    device::CardAsk,
     cluster::{
         Cluster, NodeIx,
         domain::{KeyIx, NO_DOMAIN, NODE_KEY},
     },
+    device::CardAsk,
     gang::Minimum,
     place::tree::TreeKind,
 };

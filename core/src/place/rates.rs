@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, NodeIx, capacity_of, class::ClassIx, shape::StaticFit, template::{Compiled, TemplateIx},
+        Cluster, NodeIx, capacity_of,
+        class::ClassIx,
+        shape::StaticFit,
+        template::{Compiled, TemplateIx},
     },
     gang::ScoringRule,
     hash::Map,
@@ -129,11 +132,7 @@ impl Table {
 
     /// The cheapest node for one member, first in node order among equals, by classes alone. Node
     /// order must be settled.
-    pub(super) fn cheapest(
-        &mut self,
-        cluster: &mut Cluster,
-        worth: &mut Worth,
-    ) -> Option<NodeIx> {
+    pub(super) fn cheapest(&mut self, cluster: &mut Cluster, worth: &mut Worth) -> Option<NodeIx> {
         self.catch_up(cluster, worth);
         while let Some(top) = self.ranking.first_mut() {
             if !top.is_live(cluster) {

@@ -55,7 +55,10 @@ struct Spread;
 
 impl Score for Spread {
     fn worth(&self, free: FreeShares) -> i64 {
-        -8 * free.cards * free.cards - free.parts * free.parts - free.cpu * free.cpu - free.memory * free.memory
+        -8 * free.cards * free.cards
+            - free.parts * free.parts
+            - free.cpu * free.cpu
+            - free.memory * free.memory
     }
 }
 
@@ -74,11 +77,7 @@ impl Score for Weighted {
 }
 
 /// The worth that one more member of the template destroys in a room.
-pub(crate) fn price(
-    rule: ScoringRule,
-    template: &Compiled,
-    room: Room<'_>,
-) -> i64 {
+pub(crate) fn price(rule: ScoringRule, template: &Compiled, room: Room<'_>) -> i64 {
     let share = |free: i64, all: i64| {
         if all <= 0 {
             0

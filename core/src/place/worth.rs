@@ -63,7 +63,9 @@ impl Worth {
 
     /// Takes new prices, or none.
     pub(crate) fn set(&mut self, list: Option<Arc<PriceList>>) {
-        self.target = list.as_ref().map(|list| fragmentation::Target::new(list.prices.mix()));
+        self.target = list
+            .as_ref()
+            .map(|list| fragmentation::Target::new(list.prices.mix()));
         self.list = list;
         self.kinds.clear();
         self.worths.clear();
@@ -88,10 +90,19 @@ impl Worth {
         node: Room<'_>,
     ) -> Option<(Devices, i64)> {
         let before = self.state(&node, node.cards, node.free_milli_cpu());
-        let left = node.free_milli_cpu().saturating_sub(template.asks_for(CPU_IX));
+        let left = node
+            .free_milli_cpu()
+            .saturating_sub(template.asks_for(CPU_IX));
         let Some(ask) = &template.cards else {
             let after = self.state(&node, node.cards, left);
-            let price = self.price(rule, &node, before.as_ref(), after.as_ref(), node.cards, template);
+            let price = self.price(
+                rule,
+                &node,
+                before.as_ref(),
+                after.as_ref(),
+                node.cards,
+                template,
+            );
             return Some((Devices::NONE, price));
         };
         let mut ways = core::mem::take(&mut self.ways);
@@ -112,7 +123,14 @@ impl Worth {
             cards.take(ask, devices);
             let after = self.state(&node, &cards, left);
             let price = self
-                .price(rule, &node, before.as_ref(), after.as_ref(), &cards, template)
+                .price(
+                    rule,
+                    &node,
+                    before.as_ref(),
+                    after.as_ref(),
+                    &cards,
+                    template,
+                )
                 .saturating_sub(node.cards.joined(ask, devices));
             if best.is_none_or(|(_, least)| price < least) {
                 best = Some((*devices, price));
@@ -185,7 +203,10 @@ impl Worth {
     fn state(&mut self, node: &Room<'_>, cards: &Inventory, milli_cpu: i64) -> Option<NodeState> {
         let list = self.list.as_ref()?;
         let pool = main_pool(cards);
-        let key = (pool.map_or(u32::MAX, |pool| pool.hardware.id), node.milli_cpu());
+        let key = (
+            pool.map_or(u32::MAX, |pool| pool.hardware.id),
+            node.milli_cpu(),
+        );
         let kind = *self.kinds.entry(key).or_insert_with(|| {
             let kind = kind_of(&list.products, pool)?;
             let same = |known: &NodeKind| known.model == kind.0 && known.cards == kind.1;
@@ -225,18 +246,23 @@ pub(crate) fn main_pool(cards: &Inventory) -> Option<&Pool> {
 pub(crate) fn state_of(kind: NodeKindIx, cards: &Inventory, milli_cpu: i64) -> NodeState {
     let pool = main_pool(cards);
     let all = pool.map_or(CardSet::EMPTY, |pool| pool.all);
-    let states = all.iter().map(|card| match pool.map(|pool| cards.card_use(pool, card)) {
-        Some(CardUse::Free) => CardState::FREE,
-        Some(CardUse::Left(milli)) => CardState::left(milli),
-        Some(CardUse::Sliced(taken)) => CardState::sliced(taken),
-        Some(CardUse::Gone) | None => CardState::left(0),
-    });
+    let states = all
+        .iter()
+        .map(|card| match pool.map(|pool| cards.card_use(pool, card)) {
+            Some(CardUse::Free) => CardState::FREE,
+            Some(CardUse::Left(milli)) => CardState::left(milli),
+            Some(CardUse::Sliced(taken)) => CardState::sliced(taken),
+            Some(CardUse::Gone) | None => CardState::left(0),
+        });
     NodeState::new(kind, milli_cpu, states)
 }
 
 /// The geometry of a pool's cards in the terms of the prices, with profiles numbered by name.
 pub(crate) fn geometry_of(pool: &Pool, profiles: &mut Vec<String>) -> Option<Geometry> {
-    let geometry = pool.hardware.geometry().filter(|_| pool.hardware.has_slices())?;
+    let geometry = pool
+        .hardware
+        .geometry()
+        .filter(|_| pool.hardware.has_slices())?;
     let mut number = |name: &str| match profiles.iter().position(|known| known == name) {
         Some(at) => at as u16,
         None => {
@@ -276,13 +302,18 @@ impl<'a> Room<'a> {
     }
 
     fn milli_cpu(&self) -> i64 {
-        self.allocatable.get(usize::from(CPU_IX)).copied().unwrap_or(0)
+        self.allocatable
+            .get(usize::from(CPU_IX))
+            .copied()
+            .unwrap_or(0)
     }
 
     /// What best fit makes small: free cards and processor time afterwards, in thousandths of eight
     /// cards and of what the node has.
     fn left_over(&self, cards_after: &Inventory, template: &Compiled) -> i64 {
-        let cpu = self.free_milli_cpu().saturating_sub(template.asks_for(CPU_IX));
+        let cpu = self
+            .free_milli_cpu()
+            .saturating_sub(template.asks_for(CPU_IX));
         let cpu = i128::from(cpu.max(0)) * 1000 / i128::from(self.milli_cpu().max(1));
         let left = cards_after.left();
         let cards = i64::from(left.free) * 1000 + i64::from(left.milli);
@@ -303,11 +334,16 @@ pub(crate) fn choose(
     if !worth.rules(rule) {
         return device::choose(cards, ask);
     }
-    let allocatable = cluster.node(node).class.map(|class| cluster.allocatable_of(class));
+    let allocatable = cluster
+        .node(node)
+        .class
+        .map(|class| cluster.allocatable_of(class));
     let room = Room {
         cards,
         free: cluster.free_of(node),
         allocatable: allocatable.unwrap_or_default(),
     };
-    worth.cheapest(rule, template, room).map(|(devices, _)| devices)
+    worth
+        .cheapest(rule, template, room)
+        .map(|(devices, _)| devices)
 }

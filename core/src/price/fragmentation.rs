@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{
-    kind::{Catalogue, CardState, NodeState, CARD_MILLI},
+    kind::{CARD_MILLI, CardState, Catalogue, NodeState},
     mix::{Demand, Mix, WorkType},
 };
 

@@ -204,7 +204,10 @@ impl NodeState {
 
     /// Wholly free cards.
     pub fn free_cards(&self) -> usize {
-        self.cards.iter().filter(|&&card| card == CardState::FREE).count()
+        self.cards
+            .iter()
+            .filter(|&&card| card == CardState::FREE)
+            .count()
     }
 
     /// Whether work of the type can be put here.

@@ -42,7 +42,9 @@ pub struct WorkType {
 impl WorkType {
     /// Whether it may use nodes of a kind, whatever is left on them.
     pub fn may_use(&self, kind: NodeKindIx) -> bool {
-        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(kind))
+        self.allowed
+            .as_ref()
+            .is_none_or(|allowed| allowed.contains(kind))
     }
 
     /// Thousandths of cards that it takes; for a slice, of the first geometry that has its

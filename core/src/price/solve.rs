@@ -19,6 +19,13 @@ pub struct Effort {
     pub rounds: u32,
 }
 
+impl Effort {
+    /// For a first solution.
+    pub const FIRST: Self = Self { rounds: 400 };
+    /// To follow a change.
+    pub const FOLLOW: Self = Self { rounds: 60 };
+}
+
 /// A premium for several cards: size x (1 + this x ln n).
 const SEVERAL_PREMIUM: f64 = 0.1;
 const LEAST_STEP: f64 = 0.02;
@@ -29,7 +36,11 @@ pub static KNOBS: [core::sync::atomic::AtomicU64; 64] =
     [const { core::sync::atomic::AtomicU64::new(0) }; 64];
 pub(super) fn knob(ix: usize, default: f64) -> f64 {
     let bits = KNOBS[ix].load(core::sync::atomic::Ordering::Relaxed);
-    if bits == 0 { default } else { f64::from_bits(bits) }
+    if bits == 0 {
+        default
+    } else {
+        f64::from_bits(bits)
+    }
 }
 
 /// One belief about how much work is still to come.
@@ -72,9 +83,7 @@ pub(super) fn solve(
         .zip(&sizes)
         .map(|((work, _), size)| {
             let premium = match work.demand {
-                Demand::Whole { count } if count > 1 => {
-                    premium_by * libm::log(f64::from(count))
-                }
+                Demand::Whole { count } if count > 1 => premium_by * libm::log(f64::from(count)),
                 _ => 0.0,
             };
             CARD * size * (1.0 + premium)
@@ -133,7 +142,11 @@ pub(super) fn solve(
             });
             let mut part = 1.0;
             if mix_cpu && cpu != 0 && !(cpu > 0 && step_ix == 0) {
-                let other_ix = if cpu < 0 { step_ix + 1 } else { step_ix.wrapping_sub(1) };
+                let other_ix = if cpu < 0 {
+                    step_ix + 1
+                } else {
+                    step_ix.wrapping_sub(1)
+                };
                 if let Some(other) = steps.get(other_ix) {
                     let mut second: Vec<u16> = Vec::new();
                     let mut other_cpu = left.milli_cpu();
@@ -180,6 +193,10 @@ pub(super) fn solve(
     let averaged = f64::from(rounds - rounds / 2);
     (
         sum.iter().map(|sum| (sum / averaged) as Nano).collect(),
-        supply.iter().zip(&demand).map(|(supply, demand)| (supply / demand * 1e9) as Nano).collect(),
+        supply
+            .iter()
+            .zip(&demand)
+            .map(|(supply, demand)| (supply / demand * 1e9) as Nano)
+            .collect(),
     )
 }

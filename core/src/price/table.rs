@@ -69,13 +69,14 @@ fn gcd(a: u16, b: u16) -> u16 {
 
 impl Layout {
     pub(super) fn new(catalogue: &Catalogue, mix: &Mix) -> Self {
-        let shares = mix.types().iter().filter_map(|(work, _)| match work.demand {
-            Demand::Share { milli } => Some(milli.min(CARD_MILLI)),
-            _ => None,
-        });
-        let part_milli = shares
-            .fold(CARD_MILLI, gcd)
-            .max(CARD_MILLI / MOST_PARTS);
+        let shares = mix
+            .types()
+            .iter()
+            .filter_map(|(work, _)| match work.demand {
+                Demand::Share { milli } => Some(milli.min(CARD_MILLI)),
+                _ => None,
+            });
+        let part_milli = shares.fold(CARD_MILLI, gcd).max(CARD_MILLI / MOST_PARTS);
         let mut layout = Self {
             groups: Vec::new(),
             group_of: Vec::new(),
@@ -84,9 +85,7 @@ impl Layout {
         };
         let mut signatures: Vec<(Option<u16>, Vec<bool>)> = Vec::new();
         for (kind_ix, kind) in (0_u16..).zip(&catalogue.kinds) {
-            let may = |work: &super::WorkType| {
-                work.may_use(kind_ix)
-            };
+            let may = |work: &super::WorkType| work.may_use(kind_ix);
             let signature: Vec<bool> = mix.types().iter().map(|(work, _)| may(work)).collect();
             let signature = (kind.geometry, signature);
             let group = match signatures.iter().position(|known| *known == signature) {
@@ -185,7 +184,12 @@ fn net(prices: &[Nano], (ix, cpu): (u16, i64), cpu_price: Nano) -> Nano {
 impl Group {
     fn ladder(&self, prices: &[Nano]) -> Vec<Nano> {
         let dearest = |ix: u16, cpu: i64| price(prices, ix).checked_div(cpu).unwrap_or(0);
-        let lowest = self.cpu_only.iter().map(|&(ix, cpu)| dearest(ix, cpu)).max().unwrap_or(0);
+        let lowest = self
+            .cpu_only
+            .iter()
+            .map(|&(ix, cpu)| dearest(ix, cpu))
+            .max()
+            .unwrap_or(0);
         let single = self.single.iter().map(|&(ix, _, cpu)| (ix, cpu));
         let several = self.several.iter().map(|&(ix, _, cpu)| (ix, cpu));
         let slices = self.slices.iter().map(|&(ix, _, cpu)| (ix, cpu));
@@ -388,7 +392,13 @@ impl Step {
     }
 
     /// The work behind [`worth`](Self::worth): calls `visit` with each type placed.
-    pub(super) fn pack(&self, group: &Group, parts: usize, left: &Left, visit: &mut impl FnMut(u16)) {
+    pub(super) fn pack(
+        &self,
+        group: &Group,
+        parts: usize,
+        left: &Left,
+        visit: &mut impl FnMut(u16),
+    ) {
         for &parts in &left.shared {
             self.pack_share(group, usize::from(parts), visit);
         }
@@ -397,7 +407,8 @@ impl Step {
         }
         let in_table = left.free.min(left.width - 1);
         let row = left.level * left.width;
-        let as_slices = self.sliced.first().copied().unwrap_or(0) > self.share.get(parts).copied().unwrap_or(0);
+        let as_slices =
+            self.sliced.first().copied().unwrap_or(0) > self.share.get(parts).copied().unwrap_or(0);
         let one = |visit: &mut _| {
             if as_slices {
                 self.pack_sliced(0, visit);
@@ -449,12 +460,23 @@ impl Step {
 }
 
 impl Layout {
-    pub(super) fn pack(&self, step: &Step, group: &Group, left: &Left, visit: &mut impl FnMut(u16)) {
+    pub(super) fn pack(
+        &self,
+        step: &Step,
+        group: &Group,
+        left: &Left,
+        visit: &mut impl FnMut(u16),
+    ) {
         step.pack(group, self.parts, left, visit);
     }
 
     pub(super) fn best_cpu_only(&self, group: &Group, prices: &[Nano]) -> Option<(u16, i64)> {
         let value = |&(ix, cpu): &(u16, i64)| price(prices, ix).checked_div(cpu).unwrap_or(0);
-        group.cpu_only.iter().copied().filter(|&(_, cpu)| cpu > 0).max_by_key(|entry| (value(entry), core::cmp::Reverse(entry.0)))
+        group
+            .cpu_only
+            .iter()
+            .copied()
+            .filter(|&(_, cpu)| cpu > 0)
+            .max_by_key(|entry| (value(entry), core::cmp::Reverse(entry.0)))
     }
 }

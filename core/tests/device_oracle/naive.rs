@@ -15,7 +15,6 @@ use gangline::{
     },
     gang::{GangSpec, GroupKind, PodSpec},
     request::{Apart, CardRequest, CardWant, ShareMemory, SliceChoice, Template},
-
 };
 
 use super::world::World;
@@ -60,7 +59,10 @@ pub enum Part {
     Whole,
     /// Positions of profiles that would do, cheapest first.
     Slice(Vec<usize>),
-    Share { memory_mib: u64, compute_milli: u32 },
+    Share {
+        memory_mib: u64,
+        compute_milli: u32,
+    },
     Replica,
 }
 
@@ -158,8 +160,9 @@ pub fn parts(cards: &NodeCards, ask: &CardRequest) -> Option<Vec<Part>> {
                         profile.memory_mib >= mib && profile.compute_slices >= *compute_slices
                     }
                 };
-                let fitting: Vec<usize> =
-                    (0..profiles.len()).filter(|&at| will_do(&profiles[at])).collect();
+                let fitting: Vec<usize> = (0..profiles.len())
+                    .filter(|&at| will_do(&profiles[at]))
+                    .collect();
                 if fitting.is_empty() {
                     return None;
                 }
@@ -184,7 +187,10 @@ pub fn apart(ask: &CardRequest) -> Apart {
 fn passes(cards: &NodeCards, ask: &CardRequest) -> bool {
     let known = model_of(cards).map_or("", |model| model.name);
     let named = ask.models.is_empty()
-        || ask.models.iter().any(|model| *model == cards.model || model == known);
+        || ask
+            .models
+            .iter()
+            .any(|model| *model == cards.model || model == known);
     named && memory(cards) >= ask.min_card_memory_mib
 }
 
@@ -211,7 +217,9 @@ fn exists(mode: &CardMode, geometry: &Geometry, profile: usize, start: u8) -> bo
         CardMode::MigDynamic => true,
         CardMode::MigStatic(instances) => instances.iter().any(|instance| {
             instance.start == start
-                && geometry.profiles[profile].names().any(|name| name == instance.profile)
+                && geometry.profiles[profile]
+                    .names()
+                    .any(|name| name == instance.profile)
         }),
         _ => false,
     }
@@ -282,7 +290,10 @@ pub fn take(
         }
         for &card in &set {
             let mode = mode(cards, card as usize);
-            let whole = matches!(mode, CardMode::Whole | CardMode::Shared | CardMode::MigDynamic);
+            let whole = matches!(
+                mode,
+                CardMode::Whole | CardMode::Shared | CardMode::MigDynamic
+            );
             if strict && !whole {
                 return Err(format!("card {card} is not given as a whole"));
             }
@@ -334,7 +345,9 @@ pub fn take(
             let will_do = |part: &Part| match part {
                 Part::Slice(profiles) => profiles.iter().any(|&profile| {
                     geometry(cards).is_some_and(|geometry| {
-                        geometry.profiles[profile].names().any(|known| known == *name)
+                        geometry.profiles[profile]
+                            .names()
+                            .any(|known| known == *name)
                     })
                 }),
                 _ => false,
@@ -342,7 +355,9 @@ pub fn take(
             if strict && !parts.iter().any(will_do) {
                 return Err(format!("a {name} that was not asked for"));
             }
-            if strict && (ask.only.is_some() || !ask.share_group.is_empty() || !ask.exclusive.is_empty()) {
+            if strict
+                && (ask.only.is_some() || !ask.share_group.is_empty() || !ask.exclusive.is_empty())
+            {
                 return Err("a slice of an unknown card, with conditions on the card".into());
             }
             continue;
@@ -375,7 +390,9 @@ pub fn take(
                 parts.iter().position(|part| *part == Part::Replica)
             }
             Slice::SHARE => {
-                let share = parts.iter().position(|part| matches!(part, Part::Share { .. }));
+                let share = parts
+                    .iter()
+                    .position(|part| matches!(part, Part::Share { .. }));
                 if let Some(Part::Share {
                     memory_mib,
                     compute_milli,
@@ -399,7 +416,10 @@ pub fn take(
             }
             id => {
                 let geometry = geometry(cards).ok_or("a slice of a card without MIG")?;
-                let profile = geometry.profiles.iter().position(|profile| profile.id == id);
+                let profile = geometry
+                    .profiles
+                    .iter()
+                    .position(|profile| profile.id == id);
                 let profile = profile.ok_or("a profile that does not exist")?;
                 if !exists(mode, geometry, profile, slice.start) {
                     return Err(format!("card {index} has no such instance"));
@@ -490,7 +510,9 @@ fn least(gang: &GangSpec, role: &str) -> usize {
     fn find(group: &gangline::gang::Group, role: &str) -> Option<usize> {
         match &group.kind {
             GroupKind::Role(found) => (group.name == role).then_some(found.min as usize),
-            GroupKind::Group { children, .. } => children.iter().find_map(|child| find(child, role)),
+            GroupKind::Group { children, .. } => {
+                children.iter().find_map(|child| find(child, role))
+            }
         }
     }
     find(&gang.root, role).unwrap_or(0)
@@ -507,7 +529,10 @@ impl<'w> Question<'w> {
             kinds: vec![],
             ways: vec![],
             members: vec![],
-            state: rooms.iter().map(|room| vec![vec![]; room.cards.len() + room.loose.len()]).collect(),
+            state: rooms
+                .iter()
+                .map(|room| vec![vec![]; room.cards.len() + room.loose.len()])
+                .collect(),
             cpu: rooms.iter().map(|room| room.cpu).collect(),
             dead: HashSet::new(),
             fits: HashMap::new(),
@@ -527,7 +552,10 @@ impl<'w> Question<'w> {
                 continue;
             }
             *taken += 1;
-            let found = question.templates.iter().position(|known| **known == *pod.template);
+            let found = question
+                .templates
+                .iter()
+                .position(|known| **known == *pod.template);
             let template = found.unwrap_or_else(|| {
                 question.templates.push(&pod.template);
                 question.templates.len() - 1
@@ -542,7 +570,10 @@ impl<'w> Question<'w> {
     }
 
     fn list_ways(&mut self, template: usize) {
-        let ask = self.templates[template].cards.as_ref().expect("all members want cards");
+        let ask = self.templates[template]
+            .cards
+            .as_ref()
+            .expect("all members want cards");
         let nodes = self.world.nodes.len();
         let first = self.kinds.len();
         let of_nodes: Vec<Option<Vec<Part>>> = self
@@ -559,7 +590,9 @@ impl<'w> Question<'w> {
                 .iter()
                 .map(|parts| parts.as_ref().and_then(|parts| parts.get(part).cloned()))
                 .collect();
-            let known = self.kinds[first..].iter().position(|kind| kind.needs == needs);
+            let known = self.kinds[first..]
+                .iter()
+                .position(|kind| kind.needs == needs);
             kind_of.push(known.map_or(self.kinds.len(), |at| first + at) as u8);
             if known.is_none() {
                 self.kinds.push(Kind { template, needs });
@@ -632,7 +665,11 @@ impl<'w> Question<'w> {
             return true;
         };
         self.steps += 1;
-        let from = if at > 0 && self.members[at - 1] == template { from } else { 0 };
+        let from = if at > 0 && self.members[at - 1] == template {
+            from
+        } else {
+            0
+        };
         let mut key = vec![at as u8, from as u8, (from >> 8) as u8];
         for (node, cards) in self.state.iter().enumerate() {
             key.extend(self.cpu[node].to_le_bytes());
@@ -644,7 +681,11 @@ impl<'w> Question<'w> {
         if self.dead.contains(&key) {
             return false;
         }
-        let cpu = self.templates[template].resources.get("cpu").copied().unwrap_or(0);
+        let cpu = self.templates[template]
+            .resources
+            .get("cpu")
+            .copied()
+            .unwrap_or(0);
         for index in from..self.ways[template].len() {
             let way = self.ways[template][index].clone();
             if cpu > 0 && self.cpu[way.node] < cpu {
@@ -686,14 +727,21 @@ impl<'w> Question<'w> {
 
     /// Members of a share group are on one node, and there on one card.
     fn group_allows(&self, template: usize, way: &Way) -> bool {
-        let group = |template: usize| &self.templates[template].cards.as_ref().expect("cards").share_group;
+        let group = |template: usize| {
+            &self.templates[template]
+                .cards
+                .as_ref()
+                .expect("cards")
+                .share_group
+        };
         let mine = group(template);
         if mine.is_empty() {
             return true;
         }
         let planned = |node: usize, card: usize| {
             let on = &self.state[node][card];
-            on.iter().any(|&kind| group(self.kinds[usize::from(kind)].template) == mine)
+            on.iter()
+                .any(|&kind| group(self.kinds[usize::from(kind)].template) == mine)
         };
         let mut nodes = Vec::new();
         let mut cards = Vec::new();
@@ -710,7 +758,11 @@ impl<'w> Question<'w> {
                 nodes.push(node);
             }
         }
-        let on_card = |&card: &usize| way.parts.iter().all(|&(other, _)| usize::from(other) == card);
+        let on_card = |&card: &usize| {
+            way.parts
+                .iter()
+                .all(|&(other, _)| usize::from(other) == card)
+        };
         (nodes.is_empty() || nodes.contains(&way.node)) && cards.iter().all(on_card)
     }
 
@@ -734,13 +786,16 @@ impl<'w> Question<'w> {
         let (name, all) = cards.slices.iter().nth(at).expect("a loose slice");
         let will_do = |&kind: &u8| match &self.kinds[usize::from(kind)].needs[node] {
             Some(Part::Slice(profiles)) => geometry(cards).is_some_and(|geometry| {
-                profiles
-                    .iter()
-                    .any(|&profile| geometry.profiles[profile].names().any(|known| known == name))
+                profiles.iter().any(|&profile| {
+                    geometry.profiles[profile]
+                        .names()
+                        .any(|known| known == name)
+                })
             }),
             _ => false,
         };
-        kinds.iter().all(will_do) && self.rooms[node].loose[at] as usize + kinds.len() <= *all as usize
+        kinds.iter().all(will_do)
+            && self.rooms[node].loose[at] as usize + kinds.len() <= *all as usize
     }
 
     fn card_fits(&self, node: usize, index: usize, kinds: &[u8]) -> bool {
@@ -753,10 +808,19 @@ impl<'w> Question<'w> {
             let template = self.kinds[usize::from(kind)].template;
             self.templates[template].cards.as_ref().expect("cards")
         };
-        let owner = if now.parts > 0 { &now.exclusive } else { &ask(kinds[0]).exclusive };
+        let owner = if now.parts > 0 {
+            &now.exclusive
+        } else {
+            &ask(kinds[0]).exclusive
+        };
         let needs: Vec<(&CardRequest, &Part)> = kinds
             .iter()
-            .filter_map(|&kind| Some((ask(kind), self.kinds[usize::from(kind)].needs[node].as_ref()?)))
+            .filter_map(|&kind| {
+                Some((
+                    ask(kind),
+                    self.kinds[usize::from(kind)].needs[node].as_ref()?,
+                ))
+            })
             .collect();
         if needs.iter().any(|(_, part)| **part == Part::Whole) {
             let whole = matches!(
@@ -825,8 +889,7 @@ fn slices_fit(
                 continue;
             }
             instances.push((profile, start));
-            let fits = is_legal(geometry, instances)
-                && slices_fit(geometry, mode, rest, instances);
+            let fits = is_legal(geometry, instances) && slices_fit(geometry, mode, rest, instances);
             instances.pop();
             if fits {
                 return true;
@@ -835,4 +898,3 @@ fn slices_fit(
     }
     false
 }
-

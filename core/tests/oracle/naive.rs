@@ -515,7 +515,12 @@ fn fits(room: &Room, template: &Template) -> Result<(), String> {
     if let Some(cards) = &template.cards {
         let free = room.cards.get(&cards.kind).copied().unwrap_or(0);
         if free < i64::from(cards.whole_cards()) {
-            return Err(format!("{} of {} {}", free, cards.whole_cards(), cards.kind));
+            return Err(format!(
+                "{} of {} {}",
+                free,
+                cards.whole_cards(),
+                cards.kind
+            ));
         }
     }
     let mut amounts = template.resources.clone();

@@ -11,9 +11,9 @@ use std::{
 };
 
 use gangline::{
-    device::Devices,
     bits::CardSet,
     cluster::{NodeCards, NodeSpec},
+    device::Devices,
     engine::{Config, Event, MemberState, Purpose, Scheduler, Snapshot, Verdict},
     gang::{
         Disruption, GangKey, GangSpec, Group, GroupKind, LossMode, Minimum, PodPhase, PodSpec,
@@ -238,8 +238,8 @@ impl World {
             11 => self.change(&pod, |spec| {
                 if spec.node.is_none() && spec.phase == PodPhase::Pending {
                     spec.node = Some(format!("n{}", how % NODES));
-                    spec.devices = (more & 4 != 0)
-                        .then_some(Devices::of_cards(CardSet(u64::from(more >> 4))));
+                    spec.devices =
+                        (more & 4 != 0).then_some(Devices::of_cards(CardSet(u64::from(more >> 4))));
                 }
             }),
             12 => self.change(&pod, |spec| {

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use gangline::{Config, GangId, Scheduler, units::Nanos};
+use gangline::{Config, GangId, Scheduler, gang::ScoringRule, units::Nanos};
 
 use super::{
     CliError, Format,
@@ -41,9 +41,42 @@ pub(super) struct ClusterArgs {
     /// absent
     #[arg(long, value_name = "TIME")]
     now: Option<jiff::Timestamp>,
+    /// Which of several places a pod gets that does not say
+    #[arg(long, value_enum, value_name = "RULE")]
+    scoring: Option<Scoring>,
     /// Make every problem with the input an error
     #[arg(long)]
     pub(super) strict: bool,
+}
+
+/// Rules by name.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Scoring {
+    /// Fill nodes that are in use, keep whole cards together
+    Binpack,
+    /// Use the emptiest nodes
+    Spread,
+    /// Leave the least free on the node
+    BestFit,
+    /// Keep as many combinations of MIG profiles possible as can be
+    MigFlexibility,
+    /// Destroy the least of what the usual work could use (FGD)
+    FragmentationGradient,
+    /// Destroy the least worth, at prices for the usual work
+    BidPrice,
+}
+
+impl Scoring {
+    fn rule(self) -> ScoringRule {
+        match self {
+            Self::Binpack => ScoringRule::Binpack,
+            Self::Spread => ScoringRule::Spread,
+            Self::BestFit => ScoringRule::BestFit,
+            Self::MigFlexibility => ScoringRule::MigFlexibility,
+            Self::FragmentationGradient => ScoringRule::FragmentationGradient,
+            Self::BidPrice => ScoringRule::BidPrice,
+        }
+    }
 }
 
 /// An engine that has decided.
@@ -79,6 +112,9 @@ impl Cluster {
         }
         let mut scheduler = Scheduler::new(Config {
             levels: world.levels,
+            scoring: args
+                .scoring
+                .map_or(Config::default().scoring, Scoring::rule),
             ..Config::default()
         });
         let total = world.events.len() as u64;
@@ -101,6 +137,7 @@ impl Cluster {
         let now = given.map_or(world.now, Nanos);
         for round in 0..ROUNDS {
             progress.set("deciding", u64::from(round), u64::from(round) + 1);
+            scheduler.price_if_due();
             if scheduler.decide(now).is_empty() {
                 break;
             }

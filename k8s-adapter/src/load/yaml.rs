@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_saphyr::{DefaultMessageFormatter, Error, MessageFormatter as _, Options};
 
 use super::split::Chunk;
+use crate::problem::one_line;
 
 /// Deepest nesting of a document. A pod needs about 20.
 const MAX_DEPTH: usize = 100;
@@ -35,6 +36,14 @@ pub(super) fn parse_item(chunk: &Chunk<'_>) -> Result<Value, Broken> {
         serde_saphyr::from_str_with_options(chunk.text, options(chunk.text.len()))
             .map_err(|error| broken(chunk, &error))?;
     Ok(items.into_iter().next().unwrap_or(Value::Null))
+}
+
+/// Reads a text within an object, such as an annotation; what is wrong with it comes in one line.
+pub(crate) fn parse_text(text: &str) -> Result<Value, String> {
+    serde_saphyr::from_str_with_options(text, options(text.len())).map_err(|error: Error| {
+        let message = DefaultMessageFormatter.format_message(error.without_snippet());
+        one_line(&message)
+    })
 }
 
 /// Limits in proportion to what is written, so that only unfolded aliases can exceed them.

@@ -112,7 +112,10 @@ impl Held {
         });
         let loose = member.devices.slices().filter_map(|slice| {
             let index = usize::from(slice.profile);
-            let loose = cards.loose.get(index).filter(|_| slice.card == Slice::NO_CARD)?;
+            let loose = cards
+                .loose
+                .get(index)
+                .filter(|_| slice.card == Slice::NO_CARD)?;
             let profile = loose.profile.to_owned();
             Some(PartReport {
                 card: None,
@@ -223,7 +226,9 @@ pub fn devices_text<'a>(members: impl IntoIterator<Item = &'a MemberReport>) -> 
     // Cards that are used alike stand together, in the order of the first of them.
     let mut alike_cards: Vec<(String, CardSet)> = Vec::new();
     for (card, parts) in by_card {
-        let texts = parts.iter().map(|(alike, starts)| text_of(card, alike, *starts));
+        let texts = parts
+            .iter()
+            .map(|(alike, starts)| text_of(card, alike, *starts));
         let text = texts.collect::<Vec<_>>().join("+");
         let card = CardSet(1_u64.checked_shl(card).unwrap_or(0));
         match alike_cards.iter_mut().find(|(known, _)| *known == text) {

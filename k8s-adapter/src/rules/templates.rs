@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use gangline::request::Template;
+use gangline::request::{CardRequest, Template};
 
 use super::template;
 use crate::{api, problem::Problems};
@@ -70,6 +70,14 @@ impl Templates {
         self.share(Template {
             labels,
             ..Template::clone(template)
+        })
+    }
+
+    /// The template with another request for cards.
+    pub(crate) fn with_cards(&mut self, template: &Template, cards: CardRequest) -> Arc<Template> {
+        self.share(Template {
+            cards: Some(cards),
+            ..template.clone()
         })
     }
 

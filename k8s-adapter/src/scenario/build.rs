@@ -9,8 +9,8 @@ use gangline::{
     cluster::spec::NodeSpec,
     gang::{GangKey, GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec, Role, TopologyRule},
     request::{
-        CPU, HostPort, LabelSelector, MEMORY, NODE_LEVEL, PODS, PodTerm, Protocol,
-        SpreadRule, Taint, TaintEffect, Template, Toleration, TolerationOperator,
+        CPU, HostPort, LabelSelector, MEMORY, NODE_LEVEL, PODS, PodTerm, Protocol, SpreadRule,
+        Taint, TaintEffect, Template, Toleration, TolerationOperator,
     },
     units::{Nanos, Uid},
 };

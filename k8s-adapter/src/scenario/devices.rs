@@ -83,9 +83,8 @@ impl FromStr for HeldPart {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            format!("{text:?} is no part of a card; accepted: 0:1g.5gb@6, 0:share or 0:replica")
-        };
+        let wrong =
+            || format!("{text:?} is no part of a card; accepted: 0:1g.5gb@6, 0:share or 0:replica");
         let (card, part) = text.split_once(':').ok_or_else(wrong)?;
         let card: u8 = card.parse().map_err(|_| wrong())?;
         if u32::from(card) >= CardSet::CAPACITY {
@@ -244,11 +243,16 @@ impl<'de> Deserialize<'de> for Modes {
 
 /// An amount of memory in MiB, rounded up.
 fn mib(field: &str, quantity: &Quantity) -> Result<u32, Wrong> {
-    let bytes = quantity.units().map_err(|error| format!("{field}: {error}"))?;
+    let bytes = quantity
+        .units()
+        .map_err(|error| format!("{field}: {error}"))?;
     let mib = u64::try_from(bytes).map(|bytes| bytes.div_ceil(1 << 20));
     let mib = mib.ok().and_then(|mib| u32::try_from(mib).ok());
     mib.ok_or_else(|| {
-        format!("{field}: {quantity}; accepted: 0 to {} MiB, as 40Gi or 512Mi", u32::MAX)
+        format!(
+            "{field}: {quantity}; accepted: 0 to {} MiB, as 40Gi or 512Mi",
+            u32::MAX
+        )
     })
 }
 

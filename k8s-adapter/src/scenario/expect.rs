@@ -204,19 +204,29 @@ impl Expect {
                 accepted.join(", ")
             ))
         };
-        self.within.keys().try_for_each(|key| level("within", key))?;
-        self.domains.keys().try_for_each(|key| level("domains", key))?;
-        self.distinct.iter().try_for_each(|key| level("distinct", key))?;
+        self.within
+            .keys()
+            .try_for_each(|key| level("within", key))?;
+        self.domains
+            .keys()
+            .try_for_each(|key| level("domains", key))?;
+        self.distinct
+            .iter()
+            .try_for_each(|key| level("distinct", key))?;
         let node = |field: &str, name: &String| {
             let there = known.nodes.contains(name);
-            there.then_some(()).ok_or_else(|| format!("{field}: no node is ever called {name:?}"))
+            there
+                .then_some(())
+                .ok_or_else(|| format!("{field}: no node is ever called {name:?}"))
         };
         self.on.keys().try_for_each(|name| node("on", name))?;
         let mut named = self.node.iter().flat_map(|names| &names.0);
         named.try_for_each(|name| node("node", name))?;
         let role = |name: &String| {
             let there = known.roles.contains(name);
-            there.then_some(()).ok_or_else(|| format!("roles: no role is ever called {name:?}"))
+            there
+                .then_some(())
+                .ok_or_else(|| format!("roles: no role is ever called {name:?}"))
         };
         self.roles.keys().try_for_each(role)
     }
@@ -393,9 +403,9 @@ impl Expect {
         differences: &mut Differences,
     ) {
         if let Some(cards) = &self.cards {
-            let held = placed
-                .iter()
-                .fold(CardSet::EMPTY, |set, member| set.union(member.devices.cards));
+            let held = placed.iter().fold(CardSet::EMPTY, |set, member| {
+                set.union(member.devices.cards)
+            });
             if held.iter().ne(cards.iter().copied()) {
                 differences
                     .0
@@ -436,7 +446,11 @@ impl Expect {
                 differences.equal(&what, Some(&expected.to_string()), &is);
             }
             if let Some(expected) = self.numa_node {
-                let is = shown(links.and_then(|links| links.numa_node).map(|n| n.to_string()));
+                let is = shown(
+                    links
+                        .and_then(|links| links.numa_node)
+                        .map(|n| n.to_string()),
+                );
                 let what = format!("NUMA node of {}", member.name);
                 differences.equal(&what, Some(&expected.to_string()), &is);
             }
@@ -543,11 +557,7 @@ impl Expect {
                 continue;
             };
             let held = cards.parts.iter().filter(|part| part.card == *card).count();
-            differences.count(
-                &format!("parts on card {card}"),
-                Some(count),
-                held as i64,
-            );
+            differences.count(&format!("parts on card {card}"), Some(count), held as i64);
         }
     }
 

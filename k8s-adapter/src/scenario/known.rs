@@ -49,7 +49,9 @@ impl Known {
             specs.for_each(|spec| known.add_group(&spec.root));
         }
         for entry in entries {
-            known.roles.extend(entry.join.iter().map(|join| join.role.clone()));
+            known
+                .roles
+                .extend(entry.join.iter().map(|join| join.role.clone()));
             match entry.apply.as_deref() {
                 Some(Event::Node(node)) => {
                     known.nodes.insert(node.name.clone());

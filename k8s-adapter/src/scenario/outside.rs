@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
     Event, Placement,
-    device::Devices,
     cluster::spec::NodeSpec,
+    device::Devices,
     engine::Snapshot,
     gang::{GangKey, GangSpec, GroupKind, Minimum, PodPhase, PodSpec},
     units::{Nanos, Uid},

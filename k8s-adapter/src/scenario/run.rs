@@ -357,6 +357,7 @@ impl Play {
 
     /// One round of decisions, carried out.
     fn decide(&mut self, now: Nanos) -> Result<Vec<DecisionLine>, ScenarioError> {
+        self.scheduler.price_if_due();
         let decisions = self.scheduler.decide(now).to_vec();
         let mut lines = Vec::new();
         let mut placed: Vec<Uid> = Vec::new();

@@ -15,7 +15,9 @@ const WEIGHTS: &str = "Weight between";
 const HOP_WEIGHT: u32 = 15;
 
 pub(super) fn is_rocm(text: &str) -> bool {
-    text.contains(TYPES)
+    [TYPES, HOPS, WEIGHTS]
+        .iter()
+        .any(|title| text.contains(title))
 }
 
 pub(super) fn parse(text: &str) -> Result<LinkMatrix, LinkError> {

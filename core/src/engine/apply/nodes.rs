@@ -1,6 +1,6 @@
 //! Nodes that come, change and go, and which devices the pods of a node hold.
 
-use alloc::{format, sync::Arc};
+use alloc::{boxed::Box, format, sync::Arc};
 
 use smallvec::SmallVec;
 
@@ -11,7 +11,11 @@ use super::{
     },
     MOST, invalid,
 };
-use crate::{cluster::NodeSpec, device::{self, Devices}, units::Uid};
+use crate::{
+    cluster::NodeSpec,
+    device::{self, Devices},
+    units::Uid,
+};
 
 impl Scheduler {
     pub(super) fn apply_node(&mut self, spec: NodeSpec) -> Result<(), Rejection> {
@@ -180,7 +184,7 @@ fn check_node(spec: &NodeSpec) -> Result<(), Rejection> {
             return Err(Rejection::NodeCards {
                 object: object(),
                 kind: cards.kind.clone(),
-                error,
+                error: Box::new(error),
             });
         }
     }

@@ -109,7 +109,11 @@ impl Search {
     ) -> u32 {
         for done in 0..count {
             self.steps += 1;
-            match self.rates.of_batch(batch).cheapest(cluster, &mut self.worth) {
+            match self
+                .rates
+                .of_batch(batch)
+                .cheapest(cluster, &mut self.worth)
+            {
                 Some(node) if self.put(cluster, request, batch, node) => {}
                 _ => return done,
             }

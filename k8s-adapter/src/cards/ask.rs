@@ -1,0 +1,434 @@
+//! What a pod asks for: resource amounts and annotations to one [`CardRequest`].
+//!
+//! The amounts say how many cards, slices or replicas; an annotation or HAMi's amounts may say that
+//! each is a part of a card; further annotations are conditions. A contradiction is noted, and what
+//! the resources say holds. Whatever stands there, the request passes [`check_request`], so that a
+//! pod that runs counts for what can be counted.
+
+use std::collections::BTreeMap;
+
+use gangline::{
+    device::{
+        CardRequestError, Devices, check_request,
+        links::Nearness,
+        names::{CardKind, ResourceMeaning, meaning},
+        overhead::Overhead,
+    },
+    request::{Apart, CardRequest, CardWant, ShareMemory, SliceChoice, SliceRequest},
+};
+
+use super::{
+    ANNOTATIONS, Annotations, NVIDIA, PART_OF_A_CARD, card_numbers, hami, is_vgpu, kai, mib, milli,
+    overhead, settle::WITH_ITS_GANG,
+};
+use crate::{
+    api,
+    problem::{FieldPath, Problems},
+};
+
+const NEAR: &str = "gangline.io/card-near";
+const MODELS: &str = "gangline.io/card-models";
+const CARD_MEMORY: &str = "gangline.io/card-memory";
+const APART: &str = "gangline.io/cards";
+const IDS: &str = "gangline.io/card-ids";
+const SLICE: &str = "gangline.io/slice";
+const SHARE_MEMORY: &str = "gangline.io/share-memory";
+const SHARE_COMPUTE: &str = "gangline.io/share-compute";
+const SHARE_GROUP: &str = "gangline.io/share-group";
+const EXCLUSIVE: &str = "gangline.io/exclusive-cards";
+const OVERHEAD: &str = "gangline.io/card-overhead";
+const NO_PEER_TO_PEER: &str = "gangline.io/no-peer-to-peer";
+
+const SPEC: FieldPath<'static> = FieldPath::root("spec");
+
+/// Amounts of a pod that are about cards.
+#[derive(Debug, Default)]
+pub(crate) struct Asked<'a> {
+    whole: Vec<(&'static CardKind, u32)>,
+    replicas: Vec<(&'static CardKind, &'a str, u32)>,
+    slices: Vec<(&'a str, SliceRequest)>,
+    vgpu: bool,
+}
+
+impl<'a> Asked<'a> {
+    /// Takes note of an amount above 0 if it is about cards; `false`: it is a plain resource.
+    pub(crate) fn take(&mut self, name: &'a str, amount: i64, problems: &mut Problems) -> bool {
+        let found = match meaning(name) {
+            Some(ResourceMeaning::Part(part)) if is_vgpu(part) => {
+                self.vgpu = true;
+                return true;
+            }
+            Some(
+                found @ (ResourceMeaning::Cards(_)
+                | ResourceMeaning::SharedCards(_)
+                | ResourceMeaning::Slice(_)),
+            ) => found,
+            _ => return false,
+        };
+        let Ok(count) = u32::try_from(amount) else {
+            problems.note(
+                "QuantityTooLarge",
+                &SPEC,
+                format_args!(
+                    "{name}: {amount} cards in all; accepted: at most {}",
+                    u32::MAX
+                ),
+            );
+            return true;
+        };
+        match found {
+            ResourceMeaning::Cards(kind) => self.whole.push((kind, count)),
+            ResourceMeaning::SharedCards(kind) => self.replicas.push((kind, name, count)),
+            ResourceMeaning::Slice(slice) => {
+                let slice = SliceChoice::Profile(slice.to_string());
+                self.slices.push((name, SliceRequest { count, slice }));
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// The one way in which a pod may ask for cards. The others are noted, and counted as plain
+    /// resources, so that a pod that runs like this takes nobody's room by surprise.
+    fn only(
+        self,
+        resources: &mut BTreeMap<String, i64>,
+        problems: &mut Problems,
+    ) -> Option<(String, CardWant)> {
+        let mut ways: Vec<(&str, &str, CardWant, u32)> = Vec::new();
+        for (kind, count) in self.whole {
+            let name = kind.resource;
+            ways.push((name, name, CardWant::Whole(count), count));
+        }
+        let mut slices = Vec::new();
+        for (name, slice) in self.slices {
+            let count = slice.count;
+            slices.push(slice);
+            let want = CardWant::Slices {
+                slices: slices.clone(),
+                cards: Apart::Distinct,
+            };
+            match ways.last_mut() {
+                // All slices of a pod are one wish.
+                Some(way) if matches!(way.2, CardWant::Slices { .. }) => way.2 = want,
+                _ => ways.push((name, NVIDIA, want, count)),
+            }
+        }
+        for (kind, name, count) in self.replicas {
+            let cards = Apart::Any;
+            let want = CardWant::Replicas { count, cards };
+            ways.push((name, kind.resource, want, count));
+        }
+        let mut ways = ways.into_iter();
+        let (first, kind, want, _) = ways.next()?;
+        for (name, _, _, count) in ways {
+            problems.note(
+                "MixedCards",
+                &SPEC,
+                format_args!("asks for {first} and {name}; accepted: one kind of cards in a pod"),
+            );
+            resources.insert(name.into(), count.into());
+        }
+        Some((kind.into(), want))
+    }
+}
+
+/// How each card that a pod asks for is cut.
+pub(super) struct Cut {
+    /// The annotation or resource that says so.
+    pub(super) said_by: &'static str,
+    pub(super) each: Each,
+    /// How many; `None`: as many as it asks for cards, or one.
+    pub(super) count: Option<u32>,
+    pub(super) apart: Apart,
+    /// What counts when the pod does not say.
+    pub(super) overhead: Overhead,
+}
+
+/// A part of a card.
+pub(super) enum Each {
+    Slice {
+        memory_mib: u32,
+        compute_slices: u8,
+    },
+    Share {
+        memory: ShareMemory,
+        compute_milli: u32,
+    },
+}
+
+/// The request for cards of a pod with these amounts; amounts that do not fit in are added to
+/// `resources`.
+pub(crate) fn request(
+    pod: &api::Pod,
+    asked: Asked<'_>,
+    resources: &mut BTreeMap<String, i64>,
+    problems: &mut Problems,
+) -> Option<CardRequest> {
+    if kai::is_reservation(pod) {
+        return None;
+    }
+    let vgpu = asked.vgpu;
+    let base = asked.only(resources, problems);
+    let mut annotations = Annotations {
+        all: &pod.metadata.annotations,
+        problems,
+    };
+    let mut cuts = vec![own_slice(&mut annotations), own_share(&mut annotations)];
+    if vgpu {
+        cuts.push(hami::share(pod, annotations.problems));
+    }
+    cuts.push(kai::share(&mut annotations));
+    let mut cuts = cuts.into_iter().flatten();
+    let cut = cuts.next();
+    if let (Some(cut), Some(other)) = (&cut, cuts.next()) {
+        annotations.problems.note(
+            "MixedCards",
+            &SPEC,
+            format_args!(
+                "asks for parts of cards by {} and by {}; accepted: one of them",
+                cut.said_by, other.said_by
+            ),
+        );
+    }
+    let mut overhead = Overhead::NONE;
+    let (kind, want) = match (base, cut) {
+        (None, None) => return None,
+        (Some(base), None) => base,
+        (base, Some(cut)) => {
+            overhead = cut.overhead;
+            match cut_up(&base, &cut) {
+                Some(want) => (base.map_or_else(|| NVIDIA.into(), |(kind, _)| kind), want),
+                None => {
+                    let base = base?;
+                    annotations.problems.note(
+                        "MixedCards",
+                        &SPEC,
+                        format_args!(
+                            "asks for {} and by {} for parts of cards; accepted: one of them",
+                            name_of(&base),
+                            cut.said_by
+                        ),
+                    );
+                    base
+                }
+            }
+        }
+    };
+    let mut request = CardRequest {
+        kind,
+        want,
+        overhead,
+        ..CardRequest::default()
+    };
+    let namespace = pod.metadata.namespace_or_default();
+    add_conditions(&mut request, namespace, &mut annotations);
+    if let Err(error) = check_request(&request) {
+        note(&error, problems);
+        make_countable(&mut request, &error);
+    }
+    Some(request)
+}
+
+/// What is asked for when each of the cards is cut; `None` when they cannot be.
+fn cut_up(base: &Option<(String, CardWant)>, cut: &Cut) -> Option<CardWant> {
+    let asked = match (base, &cut.each) {
+        (None, _) => None,
+        // KAI's annotations are for pods that ask for no GPU.
+        (Some((_, CardWant::Whole(count))), _) if cut.count.is_none() => Some(*count),
+        (Some((_, CardWant::Slices { slices, .. })), Each::Slice { .. }) => {
+            let counts = slices.iter().map(|slice| slice.count);
+            Some(counts.fold(0, u32::saturating_add))
+        }
+        (Some(_), _) => return None,
+    };
+    let count = cut.count.or(asked).unwrap_or(1);
+    let cards = cut.apart;
+    Some(match cut.each {
+        Each::Slice {
+            memory_mib,
+            compute_slices,
+        } => {
+            let slice = SliceChoice::AtLeast {
+                memory_mib,
+                compute_slices,
+            };
+            CardWant::Slices {
+                slices: [SliceRequest { count, slice }].into(),
+                cards,
+            }
+        }
+        Each::Share {
+            memory,
+            compute_milli,
+        } => CardWant::Shares {
+            count,
+            memory,
+            compute_milli,
+            cards,
+        },
+    })
+}
+
+fn name_of((kind, want): &(String, CardWant)) -> String {
+    match want {
+        CardWant::Whole(_) => kind.clone(),
+        CardWant::Slices { .. } => "MIG devices".into(),
+        CardWant::Shares { .. } => "shares".into(),
+        CardWant::Replicas { .. } => format!("{kind}.shared"),
+    }
+}
+
+fn own_slice(annotations: &mut Annotations<'_, '_>) -> Option<Cut> {
+    let accepted = "memory, and compute slices if they matter, such as 20Gi or 20Gi,2c";
+    let (memory_mib, compute_slices) = annotations.read(SLICE, accepted, |text| {
+        let (memory, compute) = match text.split_once(',') {
+            Some((memory, compute)) => (memory, compute.trim().strip_suffix('c')?.parse().ok()?),
+            None => (text, 0),
+        };
+        Some((mib(memory.trim())?, compute))
+    })?;
+    Some(Cut {
+        said_by: SLICE,
+        each: Each::Slice {
+            memory_mib,
+            compute_slices,
+        },
+        count: None,
+        apart: Apart::Distinct,
+        overhead: Overhead::PROCESS,
+    })
+}
+
+fn own_share(annotations: &mut Annotations<'_, '_>) -> Option<Cut> {
+    let accepted = "an amount above 0 such as 20Gi, or a part of the card such as 25%";
+    let memory = annotations.read(SHARE_MEMORY, accepted, |text| {
+        if text.ends_with('%') {
+            milli(text).map(ShareMemory::Milli)
+        } else {
+            mib(text).map(ShareMemory::Mib)
+        }
+    });
+    let compute = annotations.read(SHARE_COMPUTE, PART_OF_A_CARD, milli);
+    if memory.is_none() && compute.is_none() {
+        return None;
+    }
+    Some(Cut {
+        said_by: if memory.is_some() {
+            SHARE_MEMORY
+        } else {
+            SHARE_COMPUTE
+        },
+        each: Each::Share {
+            memory: memory.unwrap_or(ShareMemory::Mib(0)),
+            compute_milli: compute.unwrap_or(0),
+        },
+        count: None,
+        apart: Apart::Distinct,
+        overhead: if memory.is_some() {
+            Overhead::PROCESS
+        } else {
+            Overhead::NONE
+        },
+    })
+}
+
+fn add_conditions(
+    request: &mut CardRequest,
+    namespace: &str,
+    annotations: &mut Annotations<'_, '_>,
+) {
+    let near = annotations.read(NEAR, "nvlink-island, numa-node, any", |text| match text {
+        "any" => Some(Nearness::Any),
+        "nvlink-island" => Some(Nearness::NvlinkIsland),
+        "numa-node" => Some(Nearness::NumaNode),
+        _ => None,
+    });
+    // Parts of cards have no links; who says that it needs none has nothing to ask of them.
+    let needs_none = annotations.flag(NO_PEER_TO_PEER);
+    if request.whole_cards() > 0 || !needs_none {
+        request.near = near.unwrap_or_default();
+    }
+    let models = annotations.read(
+        MODELS,
+        "names of products with commas between them",
+        |text| {
+            let models = text.split(',').map(|model| model.trim().to_owned());
+            let models: Vec<String> = models.collect();
+            models
+                .iter()
+                .all(|model| !model.is_empty())
+                .then_some(models)
+        },
+    );
+    request.models = models.unwrap_or_default();
+    let memory = annotations.read(CARD_MEMORY, "an amount above 0 such as 79Gi", mib);
+    request.min_card_memory_mib = memory.unwrap_or(0);
+    let ids = "numbers of cards from 0 to 63 such as 0,1 or 0,4-7";
+    request.only = annotations.read(IDS, ids, card_numbers);
+    let group = annotations.read(SHARE_GROUP, "a word", |text| {
+        (!text.is_empty()).then(|| format!("{namespace}/{text}"))
+    });
+    request.share_group = group.unwrap_or_default();
+    if annotations.flag(EXCLUSIVE) {
+        request.exclusive = WITH_ITS_GANG.into();
+    }
+    if let Some(given) = annotations.read(OVERHEAD, overhead::ACCEPTED, overhead::parse) {
+        request.overhead = given;
+    }
+    let apart = annotations.read(APART, "distinct, same, any", |text| match text {
+        "distinct" => Some(Apart::Distinct),
+        "same" => Some(Apart::Same),
+        "any" => Some(Apart::Any),
+        _ => None,
+    });
+    match (&mut request.want, apart) {
+        (_, None) => {}
+        (
+            CardWant::Slices { cards, .. }
+            | CardWant::Shares { cards, .. }
+            | CardWant::Replicas { cards, .. },
+            Some(apart),
+        ) => *cards = apart,
+        (CardWant::Whole(count), Some(Apart::Same)) if *count > 1 => {
+            annotations.refuse(APART, "distinct, for whole cards");
+        }
+        (CardWant::Whole(_), Some(_)) => {}
+    }
+}
+
+/// Notes why a request is refused, at the field that causes it.
+fn note(error: &CardRequestError, problems: &mut Problems) {
+    let (code, field) = match error {
+        CardRequestError::NoLinks { .. } => ("NoPeerToPeer", ANNOTATIONS.key(NEAR)),
+        CardRequestError::GroupOfMany { .. } => ("InvalidCards", ANNOTATIONS.key(SHARE_GROUP)),
+        CardRequestError::NoCard => ("InvalidCards", ANNOTATIONS.key(IDS)),
+        _ => ("InvalidCards", SPEC),
+    };
+    problems.note(code, &field, error);
+}
+
+/// Takes from a refused request what is wrong with it: a pod that waits waits with its problem, one
+/// that runs counts for what can be counted.
+fn make_countable(request: &mut CardRequest, error: &CardRequestError) {
+    let most = Devices::MOST_SLICES as u32;
+    match &mut request.want {
+        CardWant::Whole(_) => return,
+        CardWant::Slices { slices, .. } => {
+            if let CardRequestError::ManyProfiles { most, .. } = error {
+                slices.truncate(*most);
+            }
+            let mut left = most;
+            for slice in slices.iter_mut() {
+                slice.count = slice.count.min(left);
+                left -= slice.count;
+            }
+            slices.retain(|slice| slice.count > 0);
+        }
+        CardWant::Shares { count, .. } | CardWant::Replicas { count, .. } => {
+            *count = (*count).min(most);
+        }
+    }
+    request.near = Nearness::Any;
+    request.share_group.clear();
+}

@@ -1,0 +1,424 @@
+//! What cards a node has: allocatable amounts, labels and annotations to one [`NodeCards`].
+//!
+//! The device plugin's amounts are the truth about how many there are; labels and annotations say
+//! what they are and how they are used. Each of these is tried on its own: one that does not go with
+//! the rest is noted and left out, and the node stays with plain cards.
+
+use std::collections::BTreeMap;
+
+use gangline::{
+    bits::CardSet,
+    cluster::{NodeCards, spec::CardMode},
+    device::{
+        check_cards,
+        links::{self, LinkMatrix},
+        names::{
+            ResourceMeaning,
+            label::{self, MigConfigState, Product},
+            meaning,
+        },
+    },
+};
+
+use super::{
+    ANNOTATIONS, Annotations, LABELS, NVIDIA,
+    declared::{CARDS, Declared, declared},
+    hami, is_vgpu, kai,
+};
+use crate::{
+    api,
+    problem::{FieldPath, Problems},
+};
+
+const LINKS: &str = "gangline.io/links";
+
+/// More instances of a profile than any machine has are no instances.
+const MOST_INSTANCES: u32 = CardSet::CAPACITY * 8;
+
+/// Allocatable amounts of a node that are about NVIDIA's cards.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Offered {
+    cards: u32,
+    replicas: u32,
+    slices: BTreeMap<String, u32>,
+    /// Some number of MIG devices is listed, if only 0.
+    lists_slices: bool,
+}
+
+impl Offered {
+    /// Takes note of an amount if it is about these cards; `false`: it is another resource.
+    pub(crate) fn take(
+        &mut self,
+        name: &str,
+        amount: i64,
+        field: &FieldPath<'_>,
+        problems: &mut Problems,
+    ) -> bool {
+        let count = u32::try_from(amount);
+        match (meaning(name), count) {
+            // What there is of them is in HAMi's own annotation, card by card.
+            (Some(ResourceMeaning::Part(part)), _) => return is_vgpu(part),
+            (Some(ResourceMeaning::Cards(kind)), Ok(count)) if kind.resource == NVIDIA => {
+                self.cards = count;
+            }
+            (Some(ResourceMeaning::SharedCards(_)), Ok(count)) => self.replicas = count,
+            (Some(ResourceMeaning::Slice(slice)), Ok(count)) => {
+                self.lists_slices = true;
+                if count > MOST_INSTANCES {
+                    problems.note(
+                        "QuantityTooLarge",
+                        field,
+                        format_args!("{count}; accepted: at most {MOST_INSTANCES}"),
+                    );
+                } else if count > 0 {
+                    self.slices.insert(slice.to_string(), count);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// The cards of NVIDIA's that a node has, if it has any.
+pub(crate) fn node_cards(
+    node: &api::Node,
+    offered: Offered,
+    problems: &mut Problems,
+) -> Option<NodeCards> {
+    let mut reader = Reader { node, problems };
+    let model = reader.label(label::PRODUCT);
+    let mut cards = NodeCards {
+        kind: NVIDIA.into(),
+        count: offered.cards,
+        model: model.into(),
+        memory_mib: reader.number(label::MEMORY).unwrap_or(0),
+        slices: offered.slices.clone(),
+        ..NodeCards::default()
+    };
+    // Cards that there are, whether they can be used or not.
+    let mut physical = reader.capacity().max(offered.cards);
+    if offered.replicas > 0 {
+        physical = reader.add_replicas(&mut cards, offered.replicas);
+    }
+    if offered.cards > 0 {
+        physical = reader.add_registered(&mut cards).unwrap_or(physical);
+    }
+    let text = node.metadata.annotations.get(CARDS);
+    let said = text.map(|text| declared(text, reader.problems));
+    let is_said = said.as_ref().is_some_and(|said| !said.modes.is_empty());
+    if let Some(said) = said {
+        reader.add_declared(&mut cards, said, &offered, physical);
+    }
+    let product = Product::new(model);
+    let plain = cards.modes.is_empty() && !product.shared && product.mig.is_none();
+    if plain && !is_said && kai::is_in_pool(&node.metadata.labels) {
+        attempt(
+            &mut cards,
+            |cards| cards.modes = [CardMode::Shared].into(),
+            &LABELS,
+            reader.problems,
+        );
+    }
+    reader.add_links(&mut cards, physical, &product);
+    reader.withhold_while_changing(&mut cards);
+    (cards.count > 0 || !cards.slices.is_empty()).then_some(cards)
+}
+
+/// Changes the cards if what comes out can be; otherwise notes why not.
+fn attempt(
+    cards: &mut NodeCards,
+    change: impl FnOnce(&mut NodeCards),
+    field: &FieldPath<'_>,
+    problems: &mut Problems,
+) -> bool {
+    let mut changed = cards.clone();
+    change(&mut changed);
+    match check_cards(&changed) {
+        Ok(()) => {
+            *cards = changed;
+            true
+        }
+        Err(error) => {
+            problems.note("InvalidCards", field, error);
+            false
+        }
+    }
+}
+
+struct Reader<'a, 'p> {
+    node: &'a api::Node,
+    problems: &'p mut Problems,
+}
+
+impl<'a> Reader<'a, '_> {
+    fn label(&self, key: &str) -> &'a str {
+        self.node.metadata.labels.get(key).map_or("", |value| value)
+    }
+
+    /// A number in a label; nothing when it is not there.
+    fn number(&mut self, key: &str) -> Option<u32> {
+        let text = self.node.metadata.labels.get(key)?;
+        let number = text.parse().ok();
+        if number.is_none() {
+            let message = format_args!("{text:?}; accepted: a whole number");
+            self.problems
+                .note("InvalidLabel", &LABELS.key(key), message);
+        }
+        number
+    }
+
+    /// How many cards the device plugin knows, healthy or not.
+    fn capacity(&self) -> u32 {
+        let capacity = self.node.status.capacity.get(NVIDIA);
+        let cards = capacity.and_then(|capacity| capacity.units().ok());
+        cards
+            .and_then(|cards| u32::try_from(cards).ok())
+            .unwrap_or(0)
+    }
+
+    fn refuse(&mut self, annotation: &str, message: impl std::fmt::Display) {
+        let field = ANNOTATIONS.key(annotation);
+        self.problems.note("InvalidCards", &field, message);
+    }
+
+    /// Adds cards that are shared by renamed replicas, behind the whole ones; returns how many cards
+    /// there are in all.
+    fn add_replicas(&mut self, cards: &mut NodeCards, replicas: u32) -> u32 {
+        let physical = self.number(label::COUNT).unwrap_or(0);
+        let of_each = self.number(label::REPLICAS).unwrap_or(0);
+        let whole = cards.count;
+        let agree = of_each >= 2
+            && replicas.is_multiple_of(of_each)
+            && replicas / of_each <= physical.saturating_sub(whole);
+        let (shared, of_each) = if agree {
+            (replicas / of_each, of_each)
+        } else {
+            self.problems.note(
+                "UnknownReplicas",
+                &LABELS.key(label::REPLICAS),
+                format_args!(
+                    "{NVIDIA}.shared: {replicas} are not {of_each} for each of at most {physical} \
+                     cards ({}), so they count as one card; accepted: labels that agree",
+                    label::COUNT
+                ),
+            );
+            (1, replicas)
+        };
+        let added = attempt(
+            cards,
+            |cards| {
+                cards.count = whole.saturating_add(shared);
+                if whole == 0 {
+                    cards.modes = [CardMode::Replicas(of_each)].into();
+                } else if cards.count <= CardSet::CAPACITY {
+                    let wholes = (0..whole).map(|_| CardMode::Whole);
+                    let shares = (0..shared).map(|_| CardMode::Replicas(of_each));
+                    cards.modes = wholes.chain(shares).collect();
+                } else {
+                    // Too many to be told apart, which is what the check says.
+                    cards.modes = [CardMode::Replicas(of_each)].into();
+                }
+            },
+            &LABELS.key(label::REPLICAS),
+            self.problems,
+        );
+        if added && agree {
+            physical
+        } else {
+            cards.count
+        }
+    }
+
+    /// Cards as HAMi's agent lists them; returns how many there are.
+    fn add_registered(&mut self, cards: &mut NodeCards) -> Option<u32> {
+        let mut annotations = Annotations {
+            all: &self.node.metadata.annotations,
+            problems: self.problems,
+        };
+        let listed = annotations.read(hami::REGISTER, hami::ACCEPTED, hami::cards)?;
+        let count = listed.len() as u32;
+        let mut modes: Vec<CardMode> = listed.iter().map(hami::Card::mode).collect();
+        if modes.windows(2).all(|pair| pair[0] == pair[1]) {
+            modes.truncate(1);
+        }
+        let sick = listed.iter().enumerate().filter(|(_, card)| !card.health);
+        let unhealthy = sick.fold(CardSet::EMPTY, |set, (number, _)| {
+            let card = 1_u64.checked_shl(number as u32).unwrap_or(0);
+            set.union(CardSet(card))
+        });
+        let memory = listed.iter().map(|card| card.memory_mib).min().unwrap_or(0);
+        let product = listed.first().map_or("", |card| &card.product);
+        let added = attempt(
+            cards,
+            |cards| {
+                if cards.model.is_empty() {
+                    cards.model = product.into();
+                }
+                (cards.count, cards.memory_mib) = (count, memory);
+                (cards.modes, cards.unhealthy) = (modes, unhealthy);
+                cards.slices.clear();
+            },
+            &ANNOTATIONS.key(hami::REGISTER),
+            self.problems,
+        );
+        added.then_some(count)
+    }
+
+    /// What somebody wrote about the cards.
+    fn add_declared(
+        &mut self,
+        cards: &mut NodeCards,
+        said: Declared,
+        offered: &Offered,
+        physical: u32,
+    ) {
+        if let Some(memory) = said.memory_mib {
+            cards.memory_mib = memory;
+        }
+        let is_mig =
+            |mode: &CardMode| matches!(mode, CardMode::MigStatic(_) | CardMode::MigDynamic);
+        if said.modes.iter().any(is_mig) {
+            self.add_declared_mig(cards, said, offered);
+            return;
+        }
+        // With the sick ones known by number, the others are known too.
+        let sick = said.unhealthy.unwrap_or_default();
+        let there = CardSet::first(physical).unwrap_or_default();
+        if !there.contains_all(sick) {
+            let message =
+                format_args!("unhealthy: there are {physical} cards; accepted: numbers below that");
+            self.refuse(CARDS, message);
+        } else if !sick.is_empty() && cards.count > 0 {
+            let left = physical - sick.len();
+            if left > cards.count {
+                let message = format_args!(
+                    "unhealthy: {} of {physical} cards, but only {} can be used; accepted: the \
+                     numbers of all that cannot",
+                    sick.len(),
+                    cards.count
+                );
+                self.refuse(CARDS, message);
+            } else {
+                let change = |cards: &mut NodeCards| {
+                    (cards.count, cards.unhealthy) = (physical, sick);
+                };
+                attempt(cards, change, &ANNOTATIONS.key(CARDS), self.problems);
+            }
+        }
+        if let Some(count) = said.count.filter(|count| *count != physical) {
+            let message = format_args!("count: {count}; accepted: {physical}, which there are");
+            self.refuse(CARDS, message);
+        }
+        if !said.modes.is_empty() && cards.count > 0 {
+            let change = |cards: &mut NodeCards| cards.modes = said.modes;
+            attempt(cards, change, &ANNOTATIONS.key(CARDS), self.problems);
+        }
+    }
+
+    /// Cards of which some are in MIG mode. They are all described here: MIG devices that the device
+    /// plugin lists are the instances of these cards.
+    fn add_declared_mig(&mut self, cards: &mut NodeCards, said: Declared, offered: &Offered) {
+        let listed = (said.modes.len() > 1).then_some(said.modes.len() as u32);
+        let label = self.number(label::COUNT);
+        let count = said.count.or(listed).or(label).unwrap_or(offered.cards);
+        let mut instances: BTreeMap<String, u32> = BTreeMap::new();
+        let mut may_grow = false;
+        for card in 0..count.min(CardSet::CAPACITY) {
+            let one = said.modes.first().filter(|_| said.modes.len() == 1);
+            match one.or(said.modes.get(card as usize)) {
+                Some(CardMode::MigStatic(there)) => {
+                    for instance in there {
+                        *instances.entry(instance.profile.clone()).or_default() += 1;
+                    }
+                }
+                Some(CardMode::MigDynamic) => may_grow = true,
+                _ => {}
+            }
+        }
+        if offered.lists_slices && !may_grow && instances != offered.slices {
+            let shown = |slices: &BTreeMap<String, u32>| {
+                let slices = slices.iter();
+                let shown: Vec<_> = slices
+                    .map(|(name, count)| format!("{count} x {name}"))
+                    .collect();
+                if shown.is_empty() {
+                    "none".into()
+                } else {
+                    shown.join(", ")
+                }
+            };
+            let message = format_args!(
+                "MIG instances: {}, but the device plugin lists {}; accepted: what it lists",
+                shown(&instances),
+                shown(&offered.slices)
+            );
+            self.refuse(CARDS, message);
+            return;
+        }
+        let unhealthy = said.unhealthy.unwrap_or_default();
+        let there = CardSet::first(count).unwrap_or_default();
+        if !there.contains_all(unhealthy) {
+            let message =
+                format_args!("unhealthy: there are {count} cards; accepted: numbers below that");
+            self.refuse(CARDS, message);
+        }
+        attempt(
+            cards,
+            |cards| {
+                (cards.count, cards.modes) = (count, said.modes);
+                cards.unhealthy = unhealthy.intersection(there);
+                cards.slices.clear();
+            },
+            &ANNOTATIONS.key(CARDS),
+            self.problems,
+        );
+    }
+
+    /// How the cards reach each other: what the node says, else what its product fixes.
+    fn add_links(&mut self, cards: &mut NodeCards, physical: u32, product: &Product<'_>) {
+        if product.shared || product.mig.is_some() {
+            // What is counted are no cards.
+            return;
+        }
+        let Some(text) = self.node.metadata.annotations.get(LINKS) else {
+            let all = self
+                .number(label::COUNT)
+                .is_none_or(|all| all == cards.count);
+            if all && cards.slices.is_empty() {
+                cards.links = links::for_product(&cards.model, cards.count);
+            }
+            return;
+        };
+        match LinkMatrix::from_text(text) {
+            // Some cards are away, and nobody says which.
+            Ok(matrix) if matrix.cards() == physical && cards.count < physical => {}
+            Ok(matrix) => {
+                let change = |cards: &mut NodeCards| cards.links = Some(matrix);
+                attempt(cards, change, &ANNOTATIONS.key(LINKS), self.problems);
+            }
+            Err(error) => {
+                let field = ANNOTATIONS.key(LINKS);
+                self.problems.note("InvalidLinks", &field, error);
+            }
+        }
+    }
+
+    /// Gives nothing out while the node's MIG layout is being changed: pods would be refused there.
+    fn withhold_while_changing(&mut self, cards: &mut NodeCards) {
+        let text = self.label(label::MIG_CONFIG_STATE);
+        if !MigConfigState::new(text).is_some_and(MigConfigState::is_changing) {
+            return;
+        }
+        self.problems.note(
+            "MigReconfiguring",
+            &LABELS.key(label::MIG_CONFIG_STATE),
+            format_args!("{text:?}, so its cards are not used; accepted: success, failed"),
+        );
+        cards.slices.clear();
+        match CardSet::first(cards.count) {
+            Some(all) => cards.unhealthy = all,
+            None => cards.count = 0,
+        }
+    }
+}
