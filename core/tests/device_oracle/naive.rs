@@ -400,7 +400,7 @@ pub fn take(
                 {
                     card.memory_mib += memory_mib;
                     card.compute_milli += compute_milli;
-                    card.reserving += u32::from(ask.overhead.processes > 0);
+                    card.reserving += u32::from(*memory_mib > 0 && ask.overhead.processes > 0);
                     let all = memory_with(cards, card.reserving > 0);
                     if card.memory_mib > all {
                         return Err(format!("card {index}: {} of {all} MiB", card.memory_mib));
@@ -859,7 +859,8 @@ impl<'w> Question<'w> {
 
 fn shares_fit(cards: &NodeCards, now: &Card, needs: &[(&CardRequest, &Part)]) -> bool {
     let (mut memory, mut compute) = (now.memory_mib, now.compute_milli);
-    for (_, part) in needs {
+    let mut reserving = now.reserving > 0;
+    for (ask, part) in needs {
         let Part::Share {
             memory_mib,
             compute_milli,
@@ -869,8 +870,8 @@ fn shares_fit(cards: &NodeCards, now: &Card, needs: &[(&CardRequest, &Part)]) ->
         };
         memory += memory_mib;
         compute += compute_milli;
+        reserving |= *memory_mib > 0 && ask.overhead.processes > 0;
     }
-    let reserving = now.reserving > 0 || needs.iter().any(|(ask, _)| ask.overhead.processes > 0);
     memory <= memory_with(cards, reserving) && compute <= 1000
 }
 
