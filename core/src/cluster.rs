@@ -37,7 +37,7 @@ use domain::{KeyIx, NO_DOMAIN, NODE_KEY, Partition};
 pub(crate) use order::natural;
 use relation::{Term, TermIdentity, TermIx};
 use shape::{ShapeIx, Shapes, StaticFit};
-pub use spec::{NodeCards, NodeSpec};
+pub use spec::{CardMode, MigInstance, NodeCards, NodeSpec};
 use template::{Compiled, TemplateIx};
 
 /// Index of a node in its scheduler.

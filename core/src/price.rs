@@ -197,7 +197,7 @@ impl Prices {
         let idle = after.idle_milli(&self.published.catalogue);
         worth_before
             .saturating_sub(self.worth(after))
-            .saturating_add(idle.saturating_mul(IDLE_MILLI))
-            .saturating_add(after.milli_cpu.saturating_mul(IDLE_MILLI_CPU))
+            .saturating_add(idle.saturating_mul(solve::knob(47, 100.0) as Nano))
+            .saturating_add(after.milli_cpu.saturating_mul(solve::knob(46, 1.0) as Nano))
     }
 }

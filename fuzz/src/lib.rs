@@ -11,6 +11,7 @@
 mod dialects;
 mod documents;
 mod engine;
+mod links;
 mod plan;
 mod quantity;
 mod scenario;
@@ -20,6 +21,7 @@ mod snapshot;
 pub use dialects::{native, scheduler_plugins, volcano};
 pub use documents::documents;
 pub use engine::engine;
+pub use links::links;
 pub use quantity::quantity;
 pub use scenario::scenario;
 pub use selectors::selectors;
@@ -32,6 +34,7 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("documents", documents),
     ("engine", engine),
+    ("links", links),
     ("native", native),
     ("quantity", quantity),
     ("scenario", scenario),

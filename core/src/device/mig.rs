@@ -21,7 +21,7 @@ mod geometry;
 mod grid;
 #[cfg(feature = "alloc")]
 mod layouts;
-#[cfg(test)]
+#[cfg(all(test, feature = "alloc"))]
 mod tests;
 
 pub(crate) use self::grid::{EIGHTHS, FOURTHS, TWELFTHS};

@@ -28,7 +28,7 @@ impl Effort {
 
 /// A premium for several cards: size x (1 + this x ln n).
 const SEVERAL_PREMIUM: f64 = 0.1;
-const LEAST_STEP: f64 = 0.02;
+const LEAST_STEP: f64 = 0.002;
 const LEAST_SURVIVAL: f64 = 1e-4;
 
 /// Research only.
@@ -49,15 +49,17 @@ pub(super) struct Horizon {
     theta: f64,
     shape: f64,
     pub(super) weight: f64,
+    cpu_weight: f64,
 }
 
 pub(super) fn horizons() -> Vec<Horizon> {
-    let count = knob(0, 1.0) as usize;
+    let count = knob(0, 3.0) as usize;
     (0..count)
         .map(|h| Horizon {
-            theta: knob(1 + 3 * h, 2.0),
-            shape: knob(2 + 3 * h, 2.0),
+            theta: knob(1 + 3 * h, [0.7, 1.0, 1.6].get(h).copied().unwrap_or(2.0)),
+            shape: knob(2 + 3 * h, 4.0),
             weight: knob(3 + 3 * h, 1.0),
+            cpu_weight: knob(50 + h, knob(44, 3000.0)),
         })
         .collect()
 }
@@ -87,7 +89,7 @@ pub(super) fn solve(
                 _ => 0.0,
             };
             CARD * size * (1.0 + premium)
-                + work.milli_cpu.max(0) as f64 * if *size > 0.0 { 1.0 } else { knob(44, 1.0) }
+                + work.milli_cpu.max(0) as f64 * if *size > 0.0 { 1.0 } else { horizon.cpu_weight }
         })
         .collect();
     let idle: f64 = fleet
@@ -113,16 +115,18 @@ pub(super) fn solve(
         _ => full.iter().map(|&price| price as Nano).collect(),
     };
     let least_step = knob(41, LEAST_STEP);
-    let mix_cpu = knob(42, 0.0) > 0.0;
+    let mix_cpu = knob(42, 1.0) > 0.0;
     let mut sum = vec![0.0; types.len()];
     let mut supply = vec![0.0; types.len()];
-    let offset = if warm.is_some() { knob(43, 0.0) } else { 0.0 };
+    let offset = if warm.is_some() { knob(43, 998.0) } else { 0.0 };
     if let Some((_, z)) = warm {
         for (ix, z) in z.iter().enumerate() {
             supply[ix] = *z as f64 / 1e9 * demand[ix];
         }
     }
     let rounds = effort.rounds.max(1);
+    let mut first: Vec<u16> = Vec::new();
+    let mut second: Vec<u16> = Vec::new();
     for round in 0..rounds {
         let tables = layout.tables(catalogue, &prices);
         let mut packed = vec![0.0; types.len()];
@@ -134,9 +138,9 @@ pub(super) fn solve(
             let Some(step) = steps.get(step_ix) else {
                 continue;
             };
-            let mut first: Vec<u16> = Vec::new();
+            first.clear();
             let mut cpu = left.milli_cpu();
-            layout.pack(step, group, left, &mut |ix| {
+            layout.pack(step, left, &mut |ix| {
                 first.push(ix);
                 cpu -= types[usize::from(ix)].0.milli_cpu;
             });
@@ -148,9 +152,9 @@ pub(super) fn solve(
                     step_ix.wrapping_sub(1)
                 };
                 if let Some(other) = steps.get(other_ix) {
-                    let mut second: Vec<u16> = Vec::new();
+                    second.clear();
                     let mut other_cpu = left.milli_cpu();
-                    layout.pack(other, group, left, &mut |ix| {
+                    layout.pack(other, left, &mut |ix| {
                         second.push(ix);
                         other_cpu -= types[usize::from(ix)].0.milli_cpu;
                     });

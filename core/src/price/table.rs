@@ -54,10 +54,10 @@ pub(super) struct Step {
     pub(super) cpu_price: Nano,
     /// By parts left of a card.
     share: Vec<Nano>,
-    share_choice: Vec<u16>,
+    share_choice: Vec<(u16, u16)>,
     /// By level of CPU left, then by free cards.
     whole: Vec<Nano>,
-    whole_choice: Vec<u16>,
+    whole_choice: Vec<(u16, u16)>,
     /// By units taken.
     sliced: Vec<Nano>,
     sliced_choice: Vec<(u16, u16)>,
@@ -69,14 +69,13 @@ fn gcd(a: u16, b: u16) -> u16 {
 
 impl Layout {
     pub(super) fn new(catalogue: &Catalogue, mix: &Mix) -> Self {
-        let shares = mix
-            .types()
-            .iter()
-            .filter_map(|(work, _)| match work.demand {
-                Demand::Share { milli } => Some(milli.min(CARD_MILLI)),
-                _ => None,
-            });
-        let part_milli = shares.fold(CARD_MILLI, gcd).max(CARD_MILLI / MOST_PARTS);
+        let shares = mix.types().iter().filter_map(|(work, _)| match work.demand {
+            Demand::Share { milli } => Some(milli.min(CARD_MILLI)),
+            _ => None,
+        });
+        let part_milli = shares
+            .fold(CARD_MILLI, gcd)
+            .max(CARD_MILLI / MOST_PARTS);
         let mut layout = Self {
             groups: Vec::new(),
             group_of: Vec::new(),
@@ -85,7 +84,9 @@ impl Layout {
         };
         let mut signatures: Vec<(Option<u16>, Vec<bool>)> = Vec::new();
         for (kind_ix, kind) in (0_u16..).zip(&catalogue.kinds) {
-            let may = |work: &super::WorkType| work.may_use(kind_ix);
+            let may = |work: &super::WorkType| {
+                work.may_use(kind_ix)
+            };
             let signature: Vec<bool> = mix.types().iter().map(|(work, _)| may(work)).collect();
             let signature = (kind.geometry, signature);
             let group = match signatures.iter().position(|known| *known == signature) {
@@ -146,6 +147,7 @@ impl Layout {
                 }
             }
         }
+        group.single.sort_unstable_by_key(|&(ix, size, cpu)| (size, cpu, ix));
         group.levels = group.several.iter().map(|&(.., cpu)| cpu).collect();
         group.levels.sort_unstable();
         group.levels.dedup();
@@ -184,12 +186,7 @@ fn net(prices: &[Nano], (ix, cpu): (u16, i64), cpu_price: Nano) -> Nano {
 impl Group {
     fn ladder(&self, prices: &[Nano]) -> Vec<Nano> {
         let dearest = |ix: u16, cpu: i64| price(prices, ix).checked_div(cpu).unwrap_or(0);
-        let lowest = self
-            .cpu_only
-            .iter()
-            .map(|&(ix, cpu)| dearest(ix, cpu))
-            .max()
-            .unwrap_or(0);
+        let lowest = self.cpu_only.iter().map(|&(ix, cpu)| dearest(ix, cpu)).max().unwrap_or(0);
         let single = self.single.iter().map(|&(ix, _, cpu)| (ix, cpu));
         let several = self.several.iter().map(|&(ix, _, cpu)| (ix, cpu));
         let slices = self.slices.iter().map(|&(ix, _, cpu)| (ix, cpu));
@@ -214,17 +211,21 @@ impl Group {
         let mut best: Vec<(usize, Nano, u16)> = Vec::new();
         for &(ix, size, cpu) in &self.single {
             let worth = net(prices, (ix, cpu), cpu_price);
-            if worth > 0 {
-                best.push((size, worth, ix));
+            match best.last_mut() {
+                Some(last) if last.0 == size => {
+                    if worth > last.1 {
+                        *last = (size, worth, ix);
+                    }
+                }
+                _ if worth > 0 => best.push((size, worth, ix)),
+                _ => {}
             }
         }
-        best.sort_unstable_by_key(|&(size, worth, ix)| (size, -worth, ix));
-        best.dedup_by_key(|entry| entry.0);
         let mut share: Vec<Nano> = vec![0; parts + 1];
-        let mut share_choice = vec![SKIP; parts + 1];
+        let mut share_choice = vec![(SKIP, 1); parts + 1];
         for left in 1..=parts {
             let mut top = share[left - 1];
-            let mut choice = SKIP;
+            let mut choice = (SKIP, 1);
             for &(size, worth, ix) in &best {
                 if size > left {
                     break;
@@ -232,7 +233,7 @@ impl Group {
                 let with = share[left - size] + worth;
                 if with > top {
                     top = with;
-                    choice = ix;
+                    choice = (ix, size as u16);
                 }
             }
             share[left] = top;
@@ -263,7 +264,7 @@ impl Group {
         let free = share[parts].max(sliced.first().copied().unwrap_or(0));
         let width = self.cards + 1;
         let mut whole: Vec<Nano> = vec![0; width * (self.levels.len() + 1)];
-        let mut whole_choice = vec![SKIP; whole.len()];
+        let mut whole_choice = vec![(SKIP, 1); whole.len()];
         let several: Vec<(u16, usize, i64, Nano)> = self
             .several
             .iter()
@@ -275,13 +276,13 @@ impl Group {
             let row = level * width;
             for left in 1..width {
                 let mut top = whole[row + left - 1].saturating_add(free);
-                let mut choice = SKIP;
+                let mut choice = (SKIP, 1);
                 for &(ix, count, cpu, worth) in &several {
                     if cpu <= most_cpu && count <= left {
                         let with = whole[row + left - count].saturating_add(worth);
                         if with > top {
                             top = with;
-                            choice = ix;
+                            choice = (ix, count as u16);
                         }
                     }
                 }
@@ -392,58 +393,46 @@ impl Step {
     }
 
     /// The work behind [`worth`](Self::worth): calls `visit` with each type placed.
-    pub(super) fn pack(
-        &self,
-        group: &Group,
-        parts: usize,
-        left: &Left,
-        visit: &mut impl FnMut(u16),
-    ) {
+    pub(super) fn pack(&self, parts: usize, left: &Left, visit: &mut impl FnMut(u16)) {
         for &parts in &left.shared {
-            self.pack_share(group, usize::from(parts), visit);
+            self.pack_share(usize::from(parts), visit);
         }
         for &taken in &left.sliced {
             self.pack_sliced(taken, visit);
         }
         let in_table = left.free.min(left.width - 1);
         let row = left.level * left.width;
-        let as_slices =
-            self.sliced.first().copied().unwrap_or(0) > self.share.get(parts).copied().unwrap_or(0);
+        let as_slices = self.sliced.first().copied().unwrap_or(0) > self.share.get(parts).copied().unwrap_or(0);
         let one = |visit: &mut _| {
             if as_slices {
                 self.pack_sliced(0, visit);
             } else {
-                self.pack_share(group, parts, visit);
+                self.pack_share(parts, visit);
             }
         };
         let mut cards = in_table;
         while cards > 0 {
-            let choice = self.whole_choice.get(row + cards).copied().unwrap_or(SKIP);
-            let several = group.several.iter().find(|&&(ix, ..)| ix == choice);
-            if let Some(&(ix, count, _)) = several {
-                visit(ix);
-                cards = cards.saturating_sub(count.max(1));
-            } else {
+            let (ix, count) = self.whole_choice.get(row + cards).copied().unwrap_or((SKIP, 1));
+            if ix == SKIP {
                 one(visit);
-                cards -= 1;
+            } else {
+                visit(ix);
             }
+            cards = cards.saturating_sub(usize::from(count));
         }
         for _ in in_table..left.free {
             one(visit);
         }
     }
 
-    fn pack_share(&self, group: &Group, parts: usize, visit: &mut impl FnMut(u16)) {
+    fn pack_share(&self, parts: usize, visit: &mut impl FnMut(u16)) {
         let mut left = parts;
         while left > 0 {
-            let choice = self.share_choice.get(left).copied().unwrap_or(SKIP);
-            if choice == SKIP {
-                left -= 1;
-                continue;
+            let (ix, size) = self.share_choice.get(left).copied().unwrap_or((SKIP, 1));
+            if ix != SKIP {
+                visit(ix);
             }
-            visit(choice);
-            let size = group.single.iter().find(|&&(ix, ..)| ix == choice);
-            left = left.saturating_sub(size.map_or(1, |&(_, size, _)| size.max(1)));
+            left = left.saturating_sub(usize::from(size));
         }
     }
 
@@ -460,23 +449,12 @@ impl Step {
 }
 
 impl Layout {
-    pub(super) fn pack(
-        &self,
-        step: &Step,
-        group: &Group,
-        left: &Left,
-        visit: &mut impl FnMut(u16),
-    ) {
-        step.pack(group, self.parts, left, visit);
+    pub(super) fn pack(&self, step: &Step, left: &Left, visit: &mut impl FnMut(u16)) {
+        step.pack(self.parts, left, visit);
     }
 
     pub(super) fn best_cpu_only(&self, group: &Group, prices: &[Nano]) -> Option<(u16, i64)> {
         let value = |&(ix, cpu): &(u16, i64)| price(prices, ix).checked_div(cpu).unwrap_or(0);
-        group
-            .cpu_only
-            .iter()
-            .copied()
-            .filter(|&(_, cpu)| cpu > 0)
-            .max_by_key(|entry| (value(entry), core::cmp::Reverse(entry.0)))
+        group.cpu_only.iter().copied().filter(|&(_, cpu)| cpu > 0).max_by_key(|entry| (value(entry), core::cmp::Reverse(entry.0)))
     }
 }

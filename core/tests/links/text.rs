@@ -161,11 +161,8 @@ fn lost_separators_are_refused() {
 
 #[test]
 fn refusals_name_the_cell_and_what_is_accepted() {
-    let seventeen = vec!["GPU"; 17]
-        .iter()
-        .enumerate()
-        .map(|(index, name)| format!("\t{name}{index}"))
-        .collect::<String>();
+    let cards: Vec<String> = (0..17).map(|card| format!("GPU{card}")).collect();
+    let seventeen = cards.join("\t");
     let accepted = "SYS, NODE, PHB, PXB, PIX, NV1 to NV18, XGMI1 to XGMI9 are accepted";
     for (text, expected) in [
         (

@@ -39,6 +39,23 @@ const EXCLUSIVE: &str = "gangline.io/exclusive-cards";
 const OVERHEAD: &str = "gangline.io/card-overhead";
 const NO_PEER_TO_PEER: &str = "gangline.io/no-peer-to-peer";
 
+/// Ours, as `docs/input.md` lists them.
+#[cfg(test)]
+pub(super) const ANNOTATIONS_OF_A_POD: [&str; 12] = [
+    SLICE,
+    SHARE_MEMORY,
+    SHARE_COMPUTE,
+    APART,
+    SHARE_GROUP,
+    EXCLUSIVE,
+    NEAR,
+    NO_PEER_TO_PEER,
+    MODELS,
+    CARD_MEMORY,
+    IDS,
+    OVERHEAD,
+];
+
 const SPEC: FieldPath<'static> = FieldPath::root("spec");
 
 /// Amounts of a pod that are about cards.

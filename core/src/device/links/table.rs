@@ -189,33 +189,33 @@ impl LinkTable {
         near: Nearness,
         visit: &mut dyn FnMut(CardSet),
     ) {
-        let free = self.clip(free);
         if count > 0 {
-            self.choose(free, 0, free, count, near, visit);
+            self.extend(0, self.clip(free), count, near, visit);
         }
     }
 
-    fn choose(
+    /// Shows the choices that add `count` of the open cards to the chosen ones.
+    fn extend(
         &self,
-        free: u16,
         chosen: u16,
         open: u16,
         count: u32,
         near: Nearness,
         visit: &mut dyn FnMut(CardSet),
     ) {
+        let set = CardSet(u64::from(chosen));
+        if chosen != 0 && self.capacity(set, set.len(), near) == 0 {
+            return; // nor is any larger set near
+        }
         if count == 0 {
-            let set = CardSet(u64::from(chosen));
-            if self.capacity(set, set.len(), near) > 0 {
-                visit(set);
-            }
+            visit(set);
             return;
         }
         let mut open = open;
         while open.count_ones() >= count {
             let card = open & open.wrapping_neg();
-            self.choose(free, chosen | card, open ^ card, count - 1, near, visit);
-            // Without this card, without its twins.
+            self.extend(chosen | card, open ^ card, count - 1, near, visit);
+            // Without this card, then without its twins.
             let class = self.classes.iter().find(|class| **class & card != 0);
             open &= !class.copied().unwrap_or(card);
         }

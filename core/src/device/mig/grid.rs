@@ -47,33 +47,46 @@ pub struct Grid {
 const NO_START: u8 = u8::MAX;
 
 impl Grid {
+    #[inline]
     fn cell(&self, state: MigState, ix: ProfileIx) -> usize {
         (usize::from(ix.0) << self.form.row_bits()) | self.form.row(state)
     }
 
+    #[inline]
     pub(super) fn starts(&self, state: MigState, ix: ProfileIx) -> u16 {
         let found = self.starts.get(self.cell(state, ix));
         found.copied().unwrap_or(0)
     }
 
+    #[inline]
     pub(super) fn best_start(&self, state: MigState, ix: ProfileIx) -> Option<u8> {
         let found = self.best.get(self.cell(state, ix)).copied();
         found.filter(|start| *start != NO_START)
     }
 
+    #[inline]
     pub(super) fn most(&self, state: MigState, ix: ProfileIx) -> u8 {
         let found = self.most.get(self.cell(state, ix));
         found.copied().unwrap_or(0)
     }
 
+    #[inline]
     pub(super) fn flexibility(&self, state: MigState) -> u16 {
         let found = self.flexibility.get(self.form.row(state));
         found.copied().unwrap_or(0)
     }
 
+    #[inline]
     pub(super) fn flexibility_of_all(&self, state: MigState) -> u16 {
         let found = self.flexibility_of_all.get(self.form.row(state));
         found.copied().unwrap_or(0)
+    }
+
+    /// The units of an instance that starts at 0.
+    #[inline]
+    pub(super) fn units(&self, ix: ProfileIx) -> u16 {
+        let slot = self.slots.get(usize::from(ix.0));
+        slot.map_or(0, |slot| ((1_u32 << slot.units) - 1) as u16)
     }
 
     /// Which multisets of profiles can still be added.
@@ -83,6 +96,7 @@ impl Grid {
     }
 
     /// What an instance adds to [`MigState`]'s engines.
+    #[inline]
     pub(super) fn engine_use(&self, ix: ProfileIx) -> u16 {
         match self.slots.get(usize::from(ix.0)) {
             Some(slot) => u16::from(slot.ofa) | (u16::from(slot.media) << 4),
@@ -129,6 +143,7 @@ impl Form {
     }
 
     /// The row of a state, always below `1 << row_bits`.
+    #[inline]
     const fn row(self, state: MigState) -> usize {
         let cells = match self {
             Self::Eighths => state.mask & 0xFF,
