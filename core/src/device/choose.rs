@@ -597,8 +597,9 @@ impl<'a> Picker<'a> {
     }
 }
 
-/// What an instance costs a card beyond its own room. Where instances exist, cards with the fewest
-/// slices left first.
+/// What an instance costs a card beyond its own room: where instances exist, what is left of the card,
+/// so that the fullest goes first; always less than where one must be made, which costs ways to cut
+/// the rest.
 fn loss(geometry: &Geometry, mode: &Mode, before: MigState, after: MigState) -> u32 {
     match mode {
         Mode::MigStatic(_) => u32::from(geometry.units).saturating_sub(after.mask.count_ones()),
@@ -607,7 +608,7 @@ fn loss(geometry: &Geometry, mode: &Mode, before: MigState, after: MigState) -> 
                 let base = u32::from(geometry.flexibility(state));
                 base << 16 | u32::from(geometry.flexibility_of_all(state))
             };
-            flexibility(before).saturating_sub(flexibility(after))
+            flexibility(before).saturating_sub(flexibility(after)) | 1 << 31
         }
     }
 }

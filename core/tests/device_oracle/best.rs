@@ -169,7 +169,7 @@ pub fn devices(
     for index in 0..room.cards.len() {
         let card = &room.cards[index];
         let opens = card.parts == 0;
-        let mut offer = |rank: usize, loss: (u32, u32), slice: Slice| {
+        let mut offer = |rank: usize, loss: (bool, u32, u32), slice: Slice| {
             let key = (rank, opens, loss, index, slice.start);
             if best.as_ref().is_none_or(|(known, _)| key < *known) {
                 best = Some((key, slice));
@@ -200,7 +200,11 @@ pub fn devices(
                     Slice::SHARE
                 };
                 if let Some(after) = on(room, slice(id, 0)) {
-                    offer(0, (left(node, &after, index) as u32, 0), slice(id, 0));
+                    offer(
+                        0,
+                        (false, left(node, &after, index) as u32, 0),
+                        slice(id, 0),
+                    );
                 }
             }
             Part::Slice(profiles) => {
@@ -215,9 +219,14 @@ pub fn devices(
                             CardMode::MigDynamic => {
                                 let before = flexibility.of(geometry, &card.instances);
                                 let after = flexibility.of(geometry, &after.instances);
-                                (before.0 - after.0, before.1 - after.1)
+                                // An instance that exists costs less than one that must be made.
+                                (true, before.0 - after.0, before.1 - after.1)
                             }
-                            _ => (u32::from(geometry.units) - units(geometry, &after), 0),
+                            _ => (
+                                false,
+                                u32::from(geometry.units) - units(geometry, &after),
+                                0,
+                            ),
                         };
                         offer(rank, loss, slice);
                     }
