@@ -335,6 +335,15 @@ pub fn nodes_text(members: &[MemberReport]) -> String {
     text
 }
 
+/// The same with the links of their cards, where they are known: `n1[0,3] (NV2)`.
+pub fn places_text(members: &[MemberReport]) -> String {
+    let nodes = nodes_text(members);
+    match links_text(members) {
+        Some(links) => format!("{nodes} ({links})"),
+        None => nodes,
+    }
+}
+
 /// What `gangline why` prints.
 pub fn why(gang: &GangReport) -> String {
     let mut text = String::new();

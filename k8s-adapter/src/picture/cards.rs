@@ -13,7 +13,7 @@ use gangline::{
     bits::CardSet,
     cluster::spec::CardMode,
     device::links::Link,
-    engine::{CardsView, Part, PartView},
+    engine::{CardsView, NodeView, Part, PartView},
 };
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
     look::{self, Look},
     node::Scale,
 };
-use crate::output::{devices::PartText, held_cards, parted_cards};
+use crate::output::{GangReport, devices::PartText, held_cards, parted_cards};
 
 /// Squares in one row.
 const ROW: u32 = 8;
@@ -161,7 +161,13 @@ fn segments(cards: &CardsView<'_>, parts: &[&PartView]) -> Vec<Segment> {
 
 impl Picture<'_> {
     /// Draws the cards of one kind with their upper left corner at `at`.
-    pub(super) fn push_cards(&self, svg: &mut String, cards: &CardsView<'_>, at: (f32, f32)) {
+    pub(super) fn push_cards(
+        &self,
+        svg: &mut String,
+        node: &NodeView<'_>,
+        cards: &CardsView<'_>,
+        at: (f32, f32),
+    ) {
         let shape = Shape::of(&self.scale, cards);
         let kind = cards.kind;
         let parted = parted_cards(cards);
@@ -201,7 +207,7 @@ impl Picture<'_> {
         }
         let below = at.1 + shape.rows as f32 * shape.pitch.1 - self.scale.gap;
         if shape.arcs > 0.0 {
-            self.push_arcs(svg, cards, &shape, at, below);
+            self.push_arcs(svg, node, cards, &shape, (at, below));
         }
         if shape.lines > 0.0 {
             self.push_loose(svg, cards, (at.0, below + shape.arcs));
@@ -256,21 +262,29 @@ impl Picture<'_> {
         }
     }
 
-    /// Arcs between the cards that are joined best; those within one holder are strong.
+    /// Arcs between the cards that are joined best; those between cards of one member are strong.
     fn push_arcs(
         &self,
         svg: &mut String,
+        node: &NodeView<'_>,
         cards: &CardsView<'_>,
         shape: &Shape,
-        at: (f32, f32),
-        below: f32,
+        (at, below): ((f32, f32), f32),
     ) {
+        let bit = |card: u32| CardSet(1_u64.checked_shl(card).unwrap_or(0));
         for (a, b, link) in arcs(cards) {
-            let both = CardSet(1_u64.checked_shl(a).unwrap_or(0) | 1_u64.checked_shl(b).unwrap_or(0));
-            let mut holders = cards.held.iter();
-            let holder = holders.find(|(held, _)| held.contains_all(both));
-            let style = match holder {
-                Some((_, gang)) => format!("class=\"arc\" stroke=\"{}\" stroke-width=\"2.4\"", self.holder(*gang).0.base),
+            let both = bit(a).union(bit(b));
+            let holds_both = |gang: &&&GangReport| {
+                gang.members.iter().any(|member| {
+                    member.node.as_deref() == Some(node.name) && member.cards.contains_all(both)
+                })
+            };
+            let holders = cards.held.iter().filter_map(|(_, gang)| self.gangs.get(gang));
+            let style = match holders.clone().find(holds_both) {
+                Some(gang) => {
+                    let colour = self.holder(gang.id).0.base;
+                    format!("class=\"arc\" stroke=\"{colour}\" stroke-width=\"2.6\"")
+                }
                 None => "class=\"arc\" stroke=\"#a5afbb\" stroke-width=\"1\"".to_owned(),
             };
             let middle = |card| shape.corner(card, at).0 + shape.card.0 / 2.0;
@@ -347,7 +361,7 @@ fn push_label(
     }
     // Two letters are narrower than a square is wide; more need a smaller font.
     let letters = text.chars().count();
-    let font = height * if letters > 2 { 0.45 } else { 0.6 };
+    let font = height * if letters > 2 { 0.41 } else { 0.6 };
     let font = font.min(width / letters as f32 * 1.55);
     let _ = write!(
         svg,

@@ -179,7 +179,7 @@ impl Side {
         }
         let scale = Scale::for_nodes(nodes.len());
         if all().any(|cards| cards::has_arcs(&scale, cards)) {
-            self.row("fill=\"none\"", None, "best links between cards", "strong: both of one gang");
+            self.row("fill=\"none\"", None, "best links between cards", "strong: within one member");
             let y = self.height - LINE - 1.0;
             let _ = writeln!(
                 self.svg,

@@ -407,7 +407,7 @@ impl Play {
             lines.push(DecisionLine {
                 gang: report.full_name(),
                 verdict: decision.verdict,
-                places: text::nodes_text(&report.members),
+                places: text::places_text(&report.members),
                 members: report.members,
                 reason: reason.map(Into::into),
             });
