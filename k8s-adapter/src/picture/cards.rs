@@ -52,7 +52,8 @@ impl Shape {
     pub(super) fn of(scale: &Scale, cards: &CardsView<'_>) -> Self {
         let count = cards.all.len();
         let large = scale.name_font > 10.0;
-        let parted = !cards.parts.is_empty() || cards.modes.iter().any(|mode| *mode != CardMode::Whole);
+        let parted =
+            !cards.parts.is_empty() || cards.modes.iter().any(|mode| *mode != CardMode::Whole);
         let bars = large && parted;
         let (width, gutter, per_row) = match (bars, count) {
             (true, 0..=4) => (scale.square * BAR_SQUARES, scale.name_font, 1),
@@ -64,7 +65,11 @@ impl Shape {
             Some(span) if large && !bars && count <= ROW => arc_depth(span) + 3.0,
             _ => 0.0,
         };
-        let lines = if large { cards.loose.len() as f32 * (scale.name_font + 2.0) } else { 0.0 };
+        let lines = if large {
+            cards.loose.len() as f32 * (scale.name_font + 2.0)
+        } else {
+            0.0
+        };
         Self {
             card: (width, scale.square),
             pitch: (gutter + width + scale.gap, scale.square + scale.gap),
@@ -134,7 +139,9 @@ fn segments(cards: &CardsView<'_>, parts: &[&PartView]) -> Vec<Segment> {
     let mut next = 0.0;
     let segment = |part: &&PartView| {
         let (start, length) = match part.part {
-            Part::Slice { start, units, of, .. } => {
+            Part::Slice {
+                start, units, of, ..
+            } => {
                 let of = f32::from(of.max(1));
                 return Segment {
                     start: f32::from(start) / of,
@@ -238,7 +245,11 @@ impl Picture<'_> {
         shape: &Shape,
         (x, y): (f32, f32),
     ) {
-        let parts: Vec<&PartView> = cards.parts.iter().filter(|part| part.card == card).collect();
+        let parts: Vec<&PartView> = cards
+            .parts
+            .iter()
+            .filter(|part| part.card == card)
+            .collect();
         let (width, height) = shape.card;
         for (part, segment) in parts.iter().zip(segments(cards, &parts)) {
             let (look, style, name) = self.holder(part.gang);
@@ -257,7 +268,13 @@ impl Picture<'_> {
                 Escaped(&format!("{name}: {text} of {} {card}", cards.kind))
             );
             if shape.gutter > 0.0 {
-                push_label(svg, &label(&part.part, &look, length), &look, (left, y), (length, height));
+                push_label(
+                    svg,
+                    &label(&part.part, &look, length),
+                    &look,
+                    (left, y),
+                    (length, height),
+                );
             }
         }
     }
@@ -279,7 +296,10 @@ impl Picture<'_> {
                     member.node.as_deref() == Some(node.name) && member.cards.contains_all(both)
                 })
             };
-            let holders = cards.held.iter().filter_map(|(_, gang)| self.gangs.get(gang));
+            let holders = cards
+                .held
+                .iter()
+                .filter_map(|(_, gang)| self.gangs.get(gang));
             let style = match holders.clone().find(holds_both) {
                 Some(gang) => {
                     let colour = self.holder(gang.id).0.base;
@@ -386,7 +406,9 @@ fn label(part: &Part, look: &Look, width: f32) -> String {
             memory_mib: 0,
             compute_milli,
         } => (format!("{}%", compute_milli / 10), String::new()),
-        Part::Share { memory_mib, .. } => (format!("{}G", memory_mib.div_ceil(1024)), String::new()),
+        Part::Share { memory_mib, .. } => {
+            (format!("{}G", memory_mib.div_ceil(1024)), String::new())
+        }
         Part::Replica { .. } => (String::new(), String::new()),
     };
     let room = (width / 5.6) as usize;
@@ -395,10 +417,15 @@ fn label(part: &Part, look: &Look, width: f32) -> String {
         (letter, "") => letter.to_owned(),
         (letter, word) => format!("{letter} {word}"),
     };
-    [with_letter(&long), with_letter(&short), look.letter.clone(), short]
-        .into_iter()
-        .find(|text| !text.is_empty() && text.chars().count() <= room)
-        .unwrap_or_default()
+    [
+        with_letter(&long),
+        with_letter(&short),
+        look.letter.clone(),
+        short,
+    ]
+    .into_iter()
+    .find(|text| !text.is_empty() && text.chars().count() <= room)
+    .unwrap_or_default()
 }
 
 /// Instances and replicas that exist, whether held or not.
@@ -463,7 +490,10 @@ fn push_crosses(svg: &mut String, cards: CardSet, shape: &Shape, at: (f32, f32))
     );
     for card in cards {
         let (x, y) = shape.corner(card, at);
-        let _ = write!(svg, "M{x:.1} {y:.1}l{width} {height}m0-{height}l-{width} {height}");
+        let _ = write!(
+            svg,
+            "M{x:.1} {y:.1}l{width} {height}m0-{height}l-{width} {height}"
+        );
     }
     svg.push_str("\"/>");
 }

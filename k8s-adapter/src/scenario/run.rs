@@ -21,9 +21,7 @@ use super::{
     known::Known,
     outside::Outside,
 };
-use crate::output::{
-    GangReport, MemberReport, Nodes, ReasonReport, hash_text, text, verdict_word,
-};
+use crate::output::{GangReport, MemberReport, Nodes, ReasonReport, hash_text, text, verdict_word};
 
 /// More rounds of decisions than this at one moment mean that the engine and the outside chase each
 /// other for ever.

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// One member of each kind on nodes of each kind.
-const ZOO: &str = r#"
+const ZOO: &str = r"
 nodes:
 - name: n1
   cards: 4
@@ -24,7 +24,7 @@ work:
 - {gang: pairs, min: 2, pod: {cards: 2, selector: {kubernetes.io/hostname: n2}}}
 - {gang: loose, min: 2, pod: {slices: {1g.10gb: 1}, selector: {kubernetes.io/hostname: n3}}}
 events: [{at: 0s}]
-"#;
+";
 
 fn zoo() -> (Scheduler, Report) {
     let scenario = Scenario::parse(ZOO).expect("is well-formed");
@@ -47,7 +47,10 @@ fn places_name_cards_and_parts() {
     assert_eq!(places("copy"), "n1[2:2/4]");
     assert_eq!(places("loose"), "n3[2x1g.10gb]");
     let pairs = places("pairs");
-    assert!(pairs.starts_with("n2[") && pairs.contains("] (NV2"), "{pairs}");
+    assert!(
+        pairs.starts_with("n2[") && pairs.contains("] (NV2"),
+        "{pairs}"
+    );
 }
 
 #[test]
@@ -76,10 +79,17 @@ fn data_has_parts_links_and_sums_of_memory() {
     );
     assert_eq!(member("copy")["parts"][0]["replica"]["of"], 4);
     assert_eq!(member("pairs")["links"]["bottleneck"], "NV2");
-    assert_eq!(member("pairs").get("parts"), None, "whole cards have no parts");
+    assert_eq!(
+        member("pairs").get("parts"),
+        None,
+        "whole cards have no parts"
+    );
     let cards = serde_json::to_value(report.cards).expect("is data");
     let totals = &cards["nvidia.com/gpu"];
-    assert_eq!((&totals["held"], &totals["in_parts"]), (&7.into(), &3.into()));
+    assert_eq!(
+        (&totals["held"], &totals["in_parts"]),
+        (&7.into(), &3.into())
+    );
 }
 
 #[test]
@@ -89,12 +99,20 @@ fn the_plan_lists_members_and_links_on_request() {
         let text = text::plan(&report, true, members);
         anstream::adapter::strip_str(&text).to_string()
     };
-    assert!(plain(false).lines().next().is_some_and(|head| head.ends_with("LINKS")));
+    assert!(
+        plain(false)
+            .lines()
+            .next()
+            .is_some_and(|head| head.ends_with("LINKS"))
+    );
     assert!(!plain(false).contains("small-1"));
     let all = plain(true);
     let line = |start: &str| {
         let mut lines = all.lines().map(str::trim_start);
-        lines.find(|line| line.starts_with(start)).expect("is listed").to_owned()
+        lines
+            .find(|line| line.starts_with(start))
+            .expect("is listed")
+            .to_owned()
     };
     assert!(line("default/small-1").contains("n1[3:2g.10gb@"));
     assert!(line("default/pairs-0").contains("NV2"));
