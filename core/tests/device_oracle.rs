@@ -24,7 +24,12 @@ use device_oracle::{
     shrink::smallest,
     world::{World, world},
 };
-use gangline::{Verdict, device::Devices, gang::PodSpec, units::{Nanos, Uid}};
+use gangline::{
+    Verdict,
+    device::Devices,
+    gang::PodSpec,
+    units::{Nanos, Uid},
+};
 
 /// What was seen, so that worlds which show nothing are noticed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,18 +65,32 @@ fn ask(world: &World) -> Result<(Vec<Room>, Vec<Said>), String> {
     for line in engine.ledger() {
         let node = position(world, line.node)?;
         let pod = pod(world, line.owner)?;
-        naive::take(&world.nodes[node], &mut rooms[node], &pod.template, &line.devices, false)
-            .map_err(|error| format!("{} runs with {:?}: {error}", pod.name, line.devices))?;
+        naive::take(
+            &world.nodes[node],
+            &mut rooms[node],
+            &pod.template,
+            &line.devices,
+            false,
+        )
+        .map_err(|error| format!("{} runs with {:?}: {error}", pod.name, line.devices))?;
     }
     let decisions = engine.decide(Nanos::ZERO).to_vec();
     engine.check().map_err(|error| error.to_string())?;
     let said = decisions.iter().map(|decision| Said {
-        gang: engine.gang(decision.gang).map_or_else(String::new, |gang| gang.name.into()),
+        gang: engine
+            .gang(decision.gang)
+            .map_or_else(String::new, |gang| gang.name.into()),
         verdict: decision.verdict,
         places: engine
             .placements(decision)
             .iter()
-            .map(|place| (place.pod, engine.node_name(place.node).into(), place.devices))
+            .map(|place| {
+                (
+                    place.pod,
+                    engine.node_name(place.node).into(),
+                    place.devices,
+                )
+            })
             .collect(),
     });
     Ok((rooms, said.collect()))
@@ -92,10 +111,18 @@ fn judge(
         .map(|pod| pod.gang.as_ref().map_or(pod.name.as_str(), |key| &key.name))
         .collect();
     waiting.dedup();
-    if let Some(silent) = waiting.iter().find(|name| !said.iter().any(|said| said.gang == **name)) {
+    if let Some(silent) = waiting
+        .iter()
+        .find(|name| !said.iter().any(|said| said.gang == **name))
+    {
         return Err(format!("nothing is said about {silent}"));
     }
-    for Said { gang, verdict, places } in said {
+    for Said {
+        gang,
+        verdict,
+        places,
+    } in said
+    {
         let mut question = Question::new(world, &rooms, gang);
         let feasible = question.is_feasible();
         shares.most_steps = shares.most_steps.max(question.steps);
@@ -108,15 +135,33 @@ fn judge(
         for (uid, node, devices) in places {
             let at = position(world, node)?;
             let pod = pod(world, *uid)?;
-            naive::take(&world.nodes[at], &mut rooms[at], &pod.template, devices, true)
-                .map_err(|error| format!("{} on {node} with {devices:?}: {error}", pod.name))?;
+            naive::take(
+                &world.nodes[at],
+                &mut rooms[at],
+                &pod.template,
+                devices,
+                true,
+            )
+            .map_err(|error| format!("{} on {node} with {devices:?}: {error}", pod.name))?;
         }
         match (verdict, feasible) {
             (Verdict::Placed, true) | (Verdict::Infeasible, false) => {}
-            _ => return Err(format!("{gang}: engine says {verdict:?}, the judge {feasible}")),
+            _ => {
+                return Err(format!(
+                    "{gang}: engine says {verdict:?}, the judge {feasible}"
+                ));
+            }
         }
         if let (Verdict::Placed, [(uid, node, devices)]) = (verdict, places.as_slice()) {
-            is_best(world, &before, pod(world, *uid)?, node, devices, shares, flexibility)?;
+            is_best(
+                world,
+                &before,
+                pod(world, *uid)?,
+                node,
+                devices,
+                shares,
+                flexibility,
+            )?;
         }
     }
     Ok(())
@@ -132,7 +177,12 @@ fn is_best(
     shares: &mut Shares,
     flexibility: &mut Flexibility,
 ) -> Result<(), String> {
-    let Some(ask) = pod.template.cards.as_ref().filter(|ask| best::is_ruled(ask)) else {
+    let Some(ask) = pod
+        .template
+        .cards
+        .as_ref()
+        .filter(|ask| best::is_ruled(ask))
+    else {
         return Ok(());
     };
     if !ask.share_group.is_empty() || world.with_gang(&pod.name).count() != 1 {
@@ -172,9 +222,8 @@ fn examine(
 }
 
 fn report(seed: u64, failing: &World, reason: &str) -> String {
-    let fails = |world: &World| {
-        examine(world, &mut Shares::default(), &mut Flexibility::default()).err()
-    };
+    let fails =
+        |world: &World| examine(world, &mut Shares::default(), &mut Flexibility::default()).err();
     // A gang without enough members is no question.
     let smallest = smallest(failing, |world| {
         fails(world).is_some_and(|error| !error.starts_with("nothing is said"))
@@ -182,7 +231,12 @@ fn report(seed: u64, failing: &World, reason: &str) -> String {
     let error = fails(&smallest).expect("it still fails");
     let mut text = format!("seed {seed}: {reason}\nsmallest world that fails: {error}\n");
     for node in &smallest.nodes {
-        writeln!(text, "{} cpu {:?} {:?}", node.name, node.resources, node.cards[0]).expect("text");
+        writeln!(
+            text,
+            "{} cpu {:?} {:?}",
+            node.name, node.resources, node.cards[0]
+        )
+        .expect("text");
     }
     for gang in &smallest.gangs {
         writeln!(text, "{}: {:?}", gang.key.name, gang.root).expect("text");
@@ -241,5 +295,8 @@ fn the_allocator_says_what_trying_every_card_says() {
     let share = f64::from(shares.feasible) / judged;
     // Worlds that are all easy or all hopeless would show nothing.
     assert!((0.25..=0.75).contains(&share) || worlds < 100, "{shares:?}");
-    assert!(f64::from(shares.ruled) > judged / 10.0 || worlds < 100, "{shares:?}");
+    assert!(
+        f64::from(shares.ruled) > judged / 10.0 || worlds < 100,
+        "{shares:?}"
+    );
 }

@@ -7,7 +7,7 @@
 #[path = "support/events.rs"]
 mod events;
 
-use events::{Step, outcome, run, run_aloud};
+use events::{PARTS, Step, outcome, run, run_aloud};
 use proptest::{prelude::*, test_runner::RngSeed};
 
 fn setting<T: std::str::FromStr>(name: &str, default: T) -> T {
@@ -41,7 +41,10 @@ fn aloud() {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec(any::<Step>(), 1..60)
+    let parts = (PARTS..=u8::MAX, any::<[u8; 3]>())
+        .prop_map(|(what, [who, how, more])| [what, who, how, more]);
+    let step = prop_oneof![3 => any::<Step>(), 2 => parts];
+    prop::collection::vec(step, 1..60)
 }
 
 proptest! {

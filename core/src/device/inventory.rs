@@ -272,7 +272,9 @@ impl Inventory {
     /// Cards of a kind that have members of some share group.
     pub(super) fn grouped(&self, kind: KindIx) -> CardSet {
         let uses = self.groups.iter().filter(|usage| usage.kind == kind);
-        uses.fold(CardSet::EMPTY, |set, usage| set.union(CardSet(1 << usage.card)))
+        uses.fold(CardSet::EMPTY, |set, usage| {
+            set.union(CardSet(1 << usage.card))
+        })
     }
 
     /// How many members with this ask fit at once, judged by these cards alone. Exact.
@@ -283,9 +285,12 @@ impl Inventory {
         let Some(pool) = self.pool(ask.kind) else {
             let counted = self.counted.iter().find(|counted| counted.kind == ask.kind);
             let near = ask.source.near == Nearness::Any || ask.whole() == 1;
-            let fitting = counted
-                .filter(|counted| near && ask.source.only.is_none() && counted.hardware.passes(ask));
-            return fitting.map_or(0, |counted| counted.free().checked_div(ask.whole()).unwrap_or(0));
+            let fitting = counted.filter(|counted| {
+                near && ask.source.only.is_none() && counted.hardware.passes(ask)
+            });
+            return fitting.map_or(0, |counted| {
+                counted.free().checked_div(ask.whole()).unwrap_or(0)
+            });
         };
         if !pool.hardware.passes(ask) {
             return 0;
@@ -386,7 +391,11 @@ impl Inventory {
     /// How many cards of each kind can be taken as a whole.
     pub(crate) fn free_by_kind(&self) -> impl Iterator<Item = (KindIx, u32)> + '_ {
         let pools = self.pools.iter().map(|pool| (pool.kind, pool.free().len()));
-        pools.chain(self.counted.iter().map(|counted| (counted.kind, counted.free())))
+        pools.chain(
+            self.counted
+                .iter()
+                .map(|counted| (counted.kind, counted.free())),
+        )
     }
 
     /// What is left of all cards.
@@ -428,13 +437,20 @@ impl Inventory {
                 continue;
             };
             let mut after = *before;
-            for slice in devices.slices().filter(|slice| u32::from(slice.card) == card) {
+            for slice in devices
+                .slices()
+                .filter(|slice| u32::from(slice.card) == card)
+            {
                 change_state(&mut after, hardware, ask, share, slice, true);
             }
             if before.parts > 0 {
-                left.milli = left.milli.saturating_sub(parts::left_milli(hardware, card, before));
+                left.milli = left
+                    .milli
+                    .saturating_sub(parts::left_milli(hardware, card, before));
             }
-            left.milli = left.milli.saturating_add(parts::left_milli(hardware, card, &after));
+            left.milli = left
+                .milli
+                .saturating_add(parts::left_milli(hardware, card, &after));
         }
         left
     }
@@ -516,7 +532,10 @@ impl Inventory {
                 continue;
             }
             let card = usize::from(slice.card);
-            let state = self.states.get_mut(first + card).filter(|_| card < hardware.modes.len());
+            let state = self
+                .states
+                .get_mut(first + card)
+                .filter(|_| card < hardware.modes.len());
             let Some(state) = state else { continue };
             if !change_state(state, &hardware, ask, share, slice, taken) {
                 continue;

@@ -288,7 +288,9 @@ impl Search {
             self.steps += choices.len() as u64 / 16;
             // Alike members can change places: what failed for one before fails for this one.
             let barred = &self.exhaust.barred;
-            let ways = choices.iter().filter(|&&devices| !barred.contains(&(batch, node, devices)));
+            let ways = choices
+                .iter()
+                .filter(|&&devices| !barred.contains(&(batch, node, devices)));
             let ways = ways.map(|&devices| Choice::Node(node, devices));
             self.exhaust.choices.extend(ways);
             self.exhaust.devices = choices;
