@@ -184,11 +184,7 @@ fn print_result<T: Serialize>(
 }
 
 /// Draws the cluster into a file.
-fn write_picture(
-    path: &Path,
-    scheduler: &Scheduler,
-    gangs: &[GangReport],
-) -> Result<(), CliError> {
+fn write_picture(path: &Path, scheduler: &Scheduler, gangs: &[GangReport]) -> Result<(), CliError> {
     let svg = picture::draw(&scheduler.config().levels, &scheduler.nodes(), gangs);
     std::fs::write(path, svg).map_err(|error| CliError::File {
         path: path.display().to_string(),

@@ -42,7 +42,9 @@ pub(super) fn run(args: &Args) -> Result<Ending, CliError> {
     if let Some(path) = &args.picture {
         write_picture(path, &cluster.scheduler, &report.gangs)?;
     }
-    print_result(&report, args.output, |report| text::plan(report, args.all, args.members))?;
+    print_result(&report, args.output, |report| {
+        text::plan(report, args.all, args.members)
+    })?;
     Ok(if report.all_placed() {
         Ending::Good
     } else {

@@ -95,7 +95,11 @@ pub fn plan(report: &Report, all: bool, members: bool) -> String {
     if report.gangs.is_empty() {
         text.push_str("No pods: nothing to place.\n");
     } else {
-        let linked = report.gangs.iter().filter(shown).any(|gang| links_text(&gang.members).is_some());
+        let linked = report
+            .gangs
+            .iter()
+            .filter(shown)
+            .any(|gang| links_text(&gang.members).is_some());
         let mut header = vec!["GANG", "STATE", "MEMBERS", "DOMAIN", "NODES"];
         header.extend(linked.then_some("LINKS"));
         let mut rows = table(&header);
@@ -132,7 +136,10 @@ pub fn plan(report: &Report, all: bool, members: bool) -> String {
     }
     if members {
         let shown = report.gangs.iter().filter(shown);
-        push_places(&mut text, shown.filter(|gang| !gang.single && gang.placed > 0));
+        push_places(
+            &mut text,
+            shown.filter(|gang| !gang.single && gang.placed > 0),
+        );
     }
     push_waiting(&mut text, report);
     let _ = writeln!(text, "\n{}", summary(report));
@@ -152,7 +159,10 @@ fn push_places<'a>(text: &mut String, gangs: impl Iterator<Item = &'a GangReport
                 format!("{}/{}", gang.namespace, member.pod),
                 member_word(member.state).to_owned(),
                 nodes_text(std::slice::from_ref(member)),
-                member.links.map(|links| links.to_string()).unwrap_or_default(),
+                member
+                    .links
+                    .map(|links| links.to_string())
+                    .unwrap_or_default(),
             ]);
         }
     }
@@ -168,7 +178,11 @@ fn links_text(members: &[MemberReport]) -> Option<String> {
         return Some(worst.to_string());
     }
     let one_numa_node = all.clone().all(|links| links.numa_node.is_some());
-    let numa_node = one_numa_node.then_some(", one NUMA node each").unwrap_or_default();
+    let numa_node = if one_numa_node {
+        ", one NUMA node each"
+    } else {
+        ""
+    };
     let bottleneck = worst.bottleneck?;
     Some(format!("{bottleneck}{numa_node}"))
 }
@@ -335,6 +349,15 @@ pub fn nodes_text(members: &[MemberReport]) -> String {
     text
 }
 
+/// The same with the links of their cards, where they are known: `n1[0,3] (NV2)`.
+pub fn places_text(members: &[MemberReport]) -> String {
+    let nodes = nodes_text(members);
+    match links_text(members) {
+        Some(links) => format!("{nodes} ({links})"),
+        None => nodes,
+    }
+}
+
 /// What `gangline why` prints.
 pub fn why(gang: &GangReport) -> String {
     let mut text = String::new();
@@ -478,7 +501,12 @@ fn push_members(text: &mut String, gang: &GangReport) {
             member_word(member.state).to_owned(),
             place,
         ];
-        let links = || member.links.map(|links| links.to_string()).unwrap_or_default();
+        let links = || {
+            member
+                .links
+                .map(|links| links.to_string())
+                .unwrap_or_default()
+        };
         row.extend(linked.then(links));
         rows.add_row(row);
     }
@@ -503,7 +531,11 @@ fn push_memory(text: &mut String, gang: &GangReport) {
     if sums.is_empty() {
         return;
     }
-    let _ = writeln!(text, "\n{}", Styled(BOLD, "Card memory of each part, in MiB"));
+    let _ = writeln!(
+        text,
+        "\n{}",
+        Styled(BOLD, "Card memory of each part, in MiB")
+    );
     for (need, pods) in sums {
         let terms = [
             (need.context, "context"),

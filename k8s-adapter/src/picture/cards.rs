@@ -13,7 +13,7 @@ use gangline::{
     bits::CardSet,
     cluster::spec::CardMode,
     device::links::Link,
-    engine::{CardsView, Part, PartView},
+    engine::{CardsView, NodeView, Part, PartView},
 };
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
     look::{self, Look},
     node::Scale,
 };
-use crate::output::{devices::PartText, held_cards, parted_cards};
+use crate::output::{GangReport, devices::PartText, held_cards, parted_cards};
 
 /// Squares in one row.
 const ROW: u32 = 8;
@@ -52,7 +52,8 @@ impl Shape {
     pub(super) fn of(scale: &Scale, cards: &CardsView<'_>) -> Self {
         let count = cards.all.len();
         let large = scale.name_font > 10.0;
-        let parted = !cards.parts.is_empty() || cards.modes.iter().any(|mode| *mode != CardMode::Whole);
+        let parted =
+            !cards.parts.is_empty() || cards.modes.iter().any(|mode| *mode != CardMode::Whole);
         let bars = large && parted;
         let (width, gutter, per_row) = match (bars, count) {
             (true, 0..=4) => (scale.square * BAR_SQUARES, scale.name_font, 1),
@@ -64,7 +65,11 @@ impl Shape {
             Some(span) if large && !bars && count <= ROW => arc_depth(span) + 3.0,
             _ => 0.0,
         };
-        let lines = if large { cards.loose.len() as f32 * (scale.name_font + 2.0) } else { 0.0 };
+        let lines = if large {
+            cards.loose.len() as f32 * (scale.name_font + 2.0)
+        } else {
+            0.0
+        };
         Self {
             card: (width, scale.square),
             pitch: (gutter + width + scale.gap, scale.square + scale.gap),
@@ -134,7 +139,9 @@ fn segments(cards: &CardsView<'_>, parts: &[&PartView]) -> Vec<Segment> {
     let mut next = 0.0;
     let segment = |part: &&PartView| {
         let (start, length) = match part.part {
-            Part::Slice { start, units, of, .. } => {
+            Part::Slice {
+                start, units, of, ..
+            } => {
                 let of = f32::from(of.max(1));
                 return Segment {
                     start: f32::from(start) / of,
@@ -161,7 +168,13 @@ fn segments(cards: &CardsView<'_>, parts: &[&PartView]) -> Vec<Segment> {
 
 impl Picture<'_> {
     /// Draws the cards of one kind with their upper left corner at `at`.
-    pub(super) fn push_cards(&self, svg: &mut String, cards: &CardsView<'_>, at: (f32, f32)) {
+    pub(super) fn push_cards(
+        &self,
+        svg: &mut String,
+        node: &NodeView<'_>,
+        cards: &CardsView<'_>,
+        at: (f32, f32),
+    ) {
         let shape = Shape::of(&self.scale, cards);
         let kind = cards.kind;
         let parted = parted_cards(cards);
@@ -201,7 +214,7 @@ impl Picture<'_> {
         }
         let below = at.1 + shape.rows as f32 * shape.pitch.1 - self.scale.gap;
         if shape.arcs > 0.0 {
-            self.push_arcs(svg, cards, &shape, at, below);
+            self.push_arcs(svg, node, cards, &shape, (at, below));
         }
         if shape.lines > 0.0 {
             self.push_loose(svg, cards, (at.0, below + shape.arcs));
@@ -232,7 +245,11 @@ impl Picture<'_> {
         shape: &Shape,
         (x, y): (f32, f32),
     ) {
-        let parts: Vec<&PartView> = cards.parts.iter().filter(|part| part.card == card).collect();
+        let parts: Vec<&PartView> = cards
+            .parts
+            .iter()
+            .filter(|part| part.card == card)
+            .collect();
         let (width, height) = shape.card;
         for (part, segment) in parts.iter().zip(segments(cards, &parts)) {
             let (look, style, name) = self.holder(part.gang);
@@ -251,26 +268,43 @@ impl Picture<'_> {
                 Escaped(&format!("{name}: {text} of {} {card}", cards.kind))
             );
             if shape.gutter > 0.0 {
-                push_label(svg, &label(&part.part, &look, length), &look, (left, y), (length, height));
+                push_label(
+                    svg,
+                    &label(&part.part, &look, length),
+                    &look,
+                    (left, y),
+                    (length, height),
+                );
             }
         }
     }
 
-    /// Arcs between the cards that are joined best; those within one holder are strong.
+    /// Arcs between the cards that are joined best; those between cards of one member are strong.
     fn push_arcs(
         &self,
         svg: &mut String,
+        node: &NodeView<'_>,
         cards: &CardsView<'_>,
         shape: &Shape,
-        at: (f32, f32),
-        below: f32,
+        (at, below): ((f32, f32), f32),
     ) {
+        let bit = |card: u32| CardSet(1_u64.checked_shl(card).unwrap_or(0));
         for (a, b, link) in arcs(cards) {
-            let both = CardSet(1_u64.checked_shl(a).unwrap_or(0) | 1_u64.checked_shl(b).unwrap_or(0));
-            let mut holders = cards.held.iter();
-            let holder = holders.find(|(held, _)| held.contains_all(both));
-            let style = match holder {
-                Some((_, gang)) => format!("class=\"arc\" stroke=\"{}\" stroke-width=\"2.4\"", self.holder(*gang).0.base),
+            let both = bit(a).union(bit(b));
+            let holds_both = |gang: &&&GangReport| {
+                gang.members.iter().any(|member| {
+                    member.node.as_deref() == Some(node.name) && member.cards.contains_all(both)
+                })
+            };
+            let holders = cards
+                .held
+                .iter()
+                .filter_map(|(_, gang)| self.gangs.get(gang));
+            let style = match holders.clone().find(holds_both) {
+                Some(gang) => {
+                    let colour = self.holder(gang.id).0.base;
+                    format!("class=\"arc\" stroke=\"{colour}\" stroke-width=\"2.6\"")
+                }
                 None => "class=\"arc\" stroke=\"#a5afbb\" stroke-width=\"1\"".to_owned(),
             };
             let middle = |card| shape.corner(card, at).0 + shape.card.0 / 2.0;
@@ -347,7 +381,7 @@ fn push_label(
     }
     // Two letters are narrower than a square is wide; more need a smaller font.
     let letters = text.chars().count();
-    let font = height * if letters > 2 { 0.45 } else { 0.6 };
+    let font = height * if letters > 2 { 0.41 } else { 0.6 };
     let font = font.min(width / letters as f32 * 1.55);
     let _ = write!(
         svg,
@@ -372,7 +406,9 @@ fn label(part: &Part, look: &Look, width: f32) -> String {
             memory_mib: 0,
             compute_milli,
         } => (format!("{}%", compute_milli / 10), String::new()),
-        Part::Share { memory_mib, .. } => (format!("{}G", memory_mib.div_ceil(1024)), String::new()),
+        Part::Share { memory_mib, .. } => {
+            (format!("{}G", memory_mib.div_ceil(1024)), String::new())
+        }
         Part::Replica { .. } => (String::new(), String::new()),
     };
     let room = (width / 5.6) as usize;
@@ -381,10 +417,15 @@ fn label(part: &Part, look: &Look, width: f32) -> String {
         (letter, "") => letter.to_owned(),
         (letter, word) => format!("{letter} {word}"),
     };
-    [with_letter(&long), with_letter(&short), look.letter.clone(), short]
-        .into_iter()
-        .find(|text| !text.is_empty() && text.chars().count() <= room)
-        .unwrap_or_default()
+    [
+        with_letter(&long),
+        with_letter(&short),
+        look.letter.clone(),
+        short,
+    ]
+    .into_iter()
+    .find(|text| !text.is_empty() && text.chars().count() <= room)
+    .unwrap_or_default()
 }
 
 /// Instances and replicas that exist, whether held or not.
@@ -449,7 +490,10 @@ fn push_crosses(svg: &mut String, cards: CardSet, shape: &Shape, at: (f32, f32))
     );
     for card in cards {
         let (x, y) = shape.corner(card, at);
-        let _ = write!(svg, "M{x:.1} {y:.1}l{width} {height}m0-{height}l-{width} {height}");
+        let _ = write!(
+            svg,
+            "M{x:.1} {y:.1}l{width} {height}m0-{height}l-{width} {height}"
+        );
     }
     svg.push_str("\"/>");
 }

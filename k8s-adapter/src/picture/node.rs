@@ -148,7 +148,7 @@ impl Picture<'_> {
             push_bar(svg, node, (left, top), width - 2.0 * scale.node_pad);
         }
         for cards in &node.cards {
-            self.push_cards(svg, cards, (left, top));
+            self.push_cards(svg, node, cards, (left, top));
             top += Shape::of(scale, cards).size(scale, cards).1 + scale.gap;
         }
         svg.push_str("</g>\n");

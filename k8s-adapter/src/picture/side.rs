@@ -172,14 +172,20 @@ impl Side {
                 look::single().fill
             );
         }
-        let is_cut = |mode: &CardMode| matches!(mode, CardMode::Replicas(_) | CardMode::MigStatic(_));
+        let is_cut =
+            |mode: &CardMode| matches!(mode, CardMode::Replicas(_) | CardMode::MigStatic(_));
         if all().any(|cards| cards.modes.iter().any(is_cut)) {
             let text = "instance or replica that exists";
             self.row("class=\"outline\"", None, text, "");
         }
         let scale = Scale::for_nodes(nodes.len());
         if all().any(|cards| cards::has_arcs(&scale, cards)) {
-            self.row("fill=\"none\"", None, "best links between cards", "strong: both of one gang");
+            self.row(
+                "fill=\"none\"",
+                None,
+                "best links between cards",
+                "strong: within one member",
+            );
             let y = self.height - LINE - 1.0;
             let _ = writeln!(
                 self.svg,

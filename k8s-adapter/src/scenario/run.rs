@@ -21,9 +21,7 @@ use super::{
     known::Known,
     outside::Outside,
 };
-use crate::output::{
-    GangReport, MemberReport, Nodes, ReasonReport, hash_text, text, verdict_word,
-};
+use crate::output::{GangReport, MemberReport, Nodes, ReasonReport, hash_text, text, verdict_word};
 
 /// More rounds of decisions than this at one moment mean that the engine and the outside chase each
 /// other for ever.
@@ -407,7 +405,7 @@ impl Play {
             lines.push(DecisionLine {
                 gang: report.full_name(),
                 verdict: decision.verdict,
-                places: text::nodes_text(&report.members),
+                places: text::places_text(&report.members),
                 members: report.members,
                 reason: reason.map(Into::into),
             });
