@@ -211,7 +211,7 @@ fn warm_parts(mode: CardMode, want: CardWant, members: u32, linked: bool) -> (u6
         .map(|ordinal| member("g", &format!("g-{ordinal}"), &template))
         .collect();
     let (mut decided, mut told) = (u64::MAX, u64::MAX);
-    for round in 0..30 {
+    for round in 0..60 {
         apply(&mut engine, [Event::Gang(gang("g", members))]);
         apply(&mut engine, pods.iter().cloned().map(Event::Pod));
         decided = allocations(|| {
