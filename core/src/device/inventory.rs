@@ -327,8 +327,7 @@ impl Inventory {
         let Some(links) = links.filter(|_| ask.whole() > 1) else {
             return 0;
         };
-        let bottleneck = links.describe(devices.cards).bottleneck;
-        let direct = bottleneck.is_some_and(super::links::Link::is_fabric);
+        let direct = links.is_fabric(devices.cards);
         let pairs = i64::from(ask.whole() * (ask.whole() - 1) / 2);
         i64::from(links.worth(devices.cards)) / pairs.max(1) / 1024 + (i64::from(direct) << 31)
     }
