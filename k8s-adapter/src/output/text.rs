@@ -152,11 +152,12 @@ fn push_places<'a>(text: &mut String, gangs: impl Iterator<Item = &'a GangReport
         return;
     }
     let _ = writeln!(text, "\n{}", Styled(BOLD, "Members"));
-    let mut rows = table(&["POD", "STATE", "PLACE", "LINKS"]);
+    let mut rows = table(&["POD", "RANK", "STATE", "PLACE", "LINKS"]);
     for gang in gangs {
         for member in gang.members.iter().filter(|member| member.node.is_some()) {
             rows.add_row([
                 format!("{}/{}", gang.namespace, member.pod),
+                member.rank.to_string(),
                 member_word(member.state).to_owned(),
                 nodes_text(std::slice::from_ref(member)),
                 member

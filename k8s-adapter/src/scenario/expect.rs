@@ -66,6 +66,8 @@ pub struct Expect {
     pub link: Option<Link>,
     /// All cards of each member are on this NUMA node.
     pub numa_node: Option<u8>,
+    /// A pod's position among the members of its gang.
+    pub rank: Option<Count>,
     /// In these domains only: level and name.
     pub within: BTreeMap<String, Names>,
     /// How many domains of a level are used.
@@ -500,6 +502,7 @@ impl Expect {
                 .push(format!("expected gone, is {}", member_word(member.state)));
         }
         differences.equal("state", self.state.as_deref(), member_word(member.state));
+        differences.count("rank", self.rank.as_ref(), i64::from(member.rank));
         self.check_members(seen, &[member], &mut differences);
         if let Some(test) = &self.reason {
             let why: Option<Explanation> = explain(&mut seen.scheduler.explainer(), &gang);
