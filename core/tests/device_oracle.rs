@@ -271,6 +271,104 @@ fn setting(name: &str, default: u64) -> u64 {
     })
 }
 
+/// Worlds that once failed, from beyond those that are tried each time.
+const FOUND: [u64; 2] = [1_100_891, 1_145_203];
+
+#[test]
+fn worlds_that_failed_once_do_not_fail_again() {
+    for seed in FOUND {
+        let examined = examine(
+            &world(seed),
+            &mut Shares::default(),
+            &mut Flexibility::default(),
+        );
+        assert_eq!(examined, Ok(()), "seed {seed}");
+    }
+}
+
+/// The comparison can fail: wrong verdicts, cards given twice and other choices than the rule's are
+/// found out.
+#[test]
+fn wrong_answers_are_found_out() {
+    let (mut denied, mut conjured, mut doubled, mut moved) = (0, 0, 0, 0);
+    for seed in 0..1500 {
+        let world = world(seed);
+        let mut wrong = |change: &dyn Fn(&mut Said) -> bool, index: usize| {
+            let (rooms, mut said) = ask(&world).expect("a sound world");
+            let changed = change(&mut said[index]);
+            let judged = judge(
+                &world,
+                &rooms,
+                &said[..=index],
+                &mut Shares::default(),
+                &mut Flexibility::default(),
+            );
+            // Those behind are left out, so that nothing else is wrong.
+            let noticed = judged.is_err_and(|error| !error.starts_with("nothing is said"));
+            assert!(
+                noticed || !changed,
+                "seed {seed}: a lie about {} went unnoticed",
+                said[index].gang
+            );
+            u32::from(changed)
+        };
+        let (_, said) = ask(&world).expect("a sound world");
+        let Some(index) = said.len().checked_sub(1) else {
+            continue;
+        };
+        denied += wrong(
+            &|said| {
+                let placed = said.verdict == Verdict::Placed;
+                if placed {
+                    said.verdict = Verdict::Infeasible;
+                    said.places.clear();
+                }
+                placed
+            },
+            index,
+        );
+        conjured += wrong(
+            &|said| {
+                let refused = said.verdict == Verdict::Infeasible;
+                if refused {
+                    said.verdict = Verdict::Placed;
+                }
+                refused
+            },
+            index,
+        );
+        doubled += wrong(
+            &|said| {
+                let whole = |place: &&(_, _, Devices)| {
+                    !place.2.is_empty() && place.2.slices().next().is_none()
+                };
+                let place = said.places.iter().find(whole).cloned();
+                said.places.extend(place.clone());
+                place.is_some()
+            },
+            index,
+        );
+        moved += wrong(
+            &|said| {
+                let [(_, _, devices)] = said.places.as_mut_slice() else {
+                    return false;
+                };
+                let whole = devices.slices().next().is_none() && devices.cards.len() == 1;
+                if whole {
+                    // A card that does not exist.
+                    devices.cards = gangline::bits::CardSet(1 << 5);
+                }
+                whole
+            },
+            index,
+        );
+    }
+    assert!(
+        denied > 50 && conjured > 50 && doubled > 50 && moved > 50,
+        "{denied} {conjured} {doubled} {moved}"
+    );
+}
+
 #[test]
 fn the_allocator_says_what_trying_every_card_says() {
     let worlds = setting("GANGLINE_ORACLE_WORLDS", 100_000);

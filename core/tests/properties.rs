@@ -6,8 +6,10 @@
 
 #[path = "support/events.rs"]
 mod events;
+#[path = "support/random.rs"]
+mod random;
 
-use events::{PARTS, Step, outcome, run, run_aloud};
+use events::{PARTS, Step, outcome, parts_after, run, run_aloud};
 use proptest::{prelude::*, test_runner::RngSeed};
 
 fn setting<T: std::str::FromStr>(name: &str, default: T) -> T {
@@ -38,6 +40,24 @@ fn aloud() {
         .filter_map(|number| number.parse().ok())
         .collect();
     run_aloud(bytes.as_chunks().0);
+}
+
+/// Sequences about parts of cards lead to pods that hold some, or they would show nothing.
+#[test]
+fn random_sequences_hold_parts_of_cards() {
+    let mut random = random::Random::new(3);
+    let mut holding = 0;
+    for _ in 0..200 {
+        let steps: Vec<Step> = (0..60)
+            .map(|_| {
+                let [_, who, how, more, ..] = random.next().to_le_bytes();
+                let what = PARTS + random.below(16) as u8;
+                [what, who, how, more]
+            })
+            .collect();
+        holding += usize::from(parts_after(&steps) > 2);
+    }
+    assert!(holding > 50, "{holding} of 200");
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {

@@ -525,8 +525,13 @@ impl<'a> Picker<'a> {
                 self.drop_worse(&mut places, first);
             }
         }
-        if let Some(last) = self.last.last().filter(|_| self.all && alike) {
-            // Alike parts in one order only.
+        // Alike parts in one order only, if every start is listed: where some were left out, the first
+        // part may have one behind that of the second.
+        if let Some(last) = self
+            .last
+            .last()
+            .filter(|_| self.all && self.all_starts && alike)
+        {
             places.retain(|place| (place.card, place.start) >= (last.card, last.start));
         }
         places.sort_unstable();

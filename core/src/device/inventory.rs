@@ -327,8 +327,7 @@ impl Inventory {
         let Some(links) = links.filter(|_| ask.whole() > 1) else {
             return 0;
         };
-        let bottleneck = links.describe(devices.cards).bottleneck;
-        let direct = bottleneck.is_some_and(super::links::Link::is_fabric);
+        let direct = links.is_fabric(devices.cards);
         let pairs = i64::from(ask.whole() * (ask.whole() - 1) / 2);
         i64::from(links.worth(devices.cards)) / pairs.max(1) / 1024 + (i64::from(direct) << 31)
     }
@@ -359,24 +358,6 @@ impl Inventory {
             }
             _ => CardUse::Free,
         }
-    }
-
-    /// In how many ways MIG instances can still be added, over all cards that take some.
-    pub(crate) fn flexibility(&self) -> u32 {
-        let pools = self.pools.iter();
-        let cards = pools.flat_map(|pool| {
-            let geometry = pool.hardware.geometry();
-            pool.partable().iter().filter_map(move |card| {
-                let state = self.states(pool).get(card as usize)?;
-                match pool.hardware.mode(card) {
-                    Mode::MigDynamic | Mode::MigStatic(_) => {
-                        Some(u32::from(geometry?.flexibility(state.mig)))
-                    }
-                    _ => None,
-                }
-            })
-        });
-        cards.sum()
     }
 
     /// How many cards of a kind can be taken as a whole.

@@ -85,6 +85,16 @@ pub fn snapshot_after(steps: &[Step]) -> Snapshot {
     world.engine.snapshot()
 }
 
+/// How many parts of cards pods hold after the steps.
+pub fn parts_after(steps: &[Step]) -> usize {
+    let mut world = World::new();
+    for &step in steps.iter().take(MOST_STEPS) {
+        world.play(step);
+    }
+    let lines = world.engine.ledger();
+    lines.iter().map(|line| line.devices.slices().count()).sum()
+}
+
 fn play(steps: &[Step], loud: bool) {
     let mut world = World::new();
     world.loud = loud;
@@ -354,6 +364,8 @@ impl World {
             240..=244 => {
                 let template =
                     WHOLE_TEMPLATES + usize::from(more) % (self.templates.len() - WHOLE_TEMPLATES);
+                // Half of them by themselves, or most would wait for a group.
+                let how = if who & 0x80 != 0 { GANGS } else { how & 0x3F };
                 return self.new_pod(pod, how, template);
             }
             245..=248 => return self.parted_node(node, how, more),
