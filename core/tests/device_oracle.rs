@@ -293,7 +293,7 @@ fn wrong_answers_are_found_out() {
     let (mut denied, mut conjured, mut doubled, mut moved) = (0, 0, 0, 0);
     for seed in 0..1500 {
         let world = world(seed);
-        let mut wrong = |change: &dyn Fn(&mut Said) -> bool, index: usize| {
+        let wrong = |change: &dyn Fn(&mut Said) -> bool, index: usize| {
             let (rooms, mut said) = ask(&world).expect("a sound world");
             let changed = change(&mut said[index]);
             let judged = judge(

@@ -623,6 +623,26 @@ impl Inventory {
         states
     }
 
+    /// A hash of exactly what is in use, card by card.
+    pub(crate) fn hash_use(&self, hasher: &mut WordHasher) {
+        for pool in &self.pools {
+            hasher.write_u64(pool.used.0);
+            hasher.write_u64(pool.parted.0);
+        }
+        for state in &self.states {
+            core::hash::Hash::hash(state, hasher);
+        }
+        for counted in &self.counted {
+            hasher.write_u64(counted.used);
+        }
+        for loose in &self.loose {
+            hasher.write_u32(loose.used);
+        }
+        for usage in &self.groups {
+            core::hash::Hash::hash(usage, hasher);
+        }
+    }
+
     /// A hash of what [`same_state`](Self::same_state) compares.
     pub(crate) fn hash_state(&self, hasher: &mut WordHasher) {
         for pool in &self.pools {
