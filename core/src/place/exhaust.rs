@@ -355,7 +355,8 @@ impl Search {
                 for &free in cluster.free_of(node) {
                     hasher.write_u64(free as u64);
                 }
-                cluster.node(node).cards.hash_use(&mut hasher);
+                let by_name = self.exhaust.names_cards;
+                cluster.node(node).cards.hash_use(by_name, &mut hasher);
             }
             hasher.finish()
         };
