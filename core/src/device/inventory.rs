@@ -605,6 +605,49 @@ impl Inventory {
         states
     }
 
+    /// A hash of what is in use, the same for states from which the same can follow. `by_name`: somebody
+    /// names cards, so that no two are alike.
+    pub(crate) fn hash_use(&self, by_name: bool, hasher: &mut WordHasher) {
+        for pool in &self.pools {
+            hasher.write_u64(pool.used.0);
+            let hardware = &pool.hardware;
+            let linked = hardware
+                .links
+                .as_ref()
+                .is_some_and(|links| !links.is_uniform());
+            let by_name = by_name || linked || !self.groups.is_empty();
+            let mut sum = 0_u64;
+            for (card, state) in (0_u32..).zip(self.states(pool)) {
+                let mode = hardware.mode(card);
+                let alike = hardware.modes.iter().position(|other| other == mode);
+                let mut one = WordHasher::default();
+                one.write_u32(if by_name { card } else { u32::MAX });
+                one.write_u32(alike.unwrap_or(0) as u32);
+                one.write_u8(u8::from(pool.partable().contains(card)));
+                match hardware.geometry().filter(|_| *mode == Mode::MigDynamic) {
+                    // Where instances are matters only for what still fits.
+                    Some(geometry) => {
+                        one.write_u128(geometry.reach(state.mig));
+                        one.write_u8(u8::from(state.parts > 0));
+                        core::hash::Hash::hash(&state.exclusive, &mut one);
+                    }
+                    None => core::hash::Hash::hash(state, &mut one),
+                }
+                sum = sum.wrapping_add(one.finish());
+            }
+            hasher.write_u64(sum);
+        }
+        for counted in &self.counted {
+            hasher.write_u64(counted.used);
+        }
+        for loose in &self.loose {
+            hasher.write_u32(loose.used);
+        }
+        for usage in &self.groups {
+            core::hash::Hash::hash(usage, hasher);
+        }
+    }
+
     /// A hash of what [`same_state`](Self::same_state) compares.
     pub(crate) fn hash_state(&self, hasher: &mut WordHasher) {
         for pool in &self.pools {
