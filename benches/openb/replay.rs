@@ -54,7 +54,7 @@ impl Scorer<'_> {
             Self::Fragmentation(target) => {
                 -Target::score(worth, target.fragment(after, &fleet.catalogue))
             }
-            Self::Prices(prices) => prices.cost_from(worth, before, after),
+            Self::Prices(prices) => prices.cost_of(worth, prices.worth(after), before, after),
         }
     }
 }
@@ -72,13 +72,7 @@ impl Shared {
         let counted = count(&states);
         Self {
             target: Target::new(&list.mix),
-            first: Prices::solve(
-                &fleet.catalogue,
-                &list.mix,
-                &counted,
-                None,
-                Effort { rounds: 400 },
-            ),
+            first: Prices::solve(&fleet.catalogue, &list.mix, &counted, None, Effort { rounds: 400 }),
         }
     }
 }
@@ -99,46 +93,38 @@ pub fn replay(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed:
         Policy::FragmentationGradient => Scorer::Fragmentation(&shared.target),
         Policy::BidPrice => Scorer::Prices(shared.first.clone()),
     };
-    let every: usize = std::env::var("EVERY")
-        .ok()
-        .and_then(|x| x.parse().ok())
-        .unwrap_or(500);
-    let rounds: u32 = std::env::var("ROUNDS")
-        .ok()
-        .and_then(|x| x.parse().ok())
-        .unwrap_or(60);
+    let every: usize = std::env::var("EVERY").ok().and_then(|x| x.parse().ok()).unwrap_or(100);
+    let rounds: u32 = std::env::var("ROUNDS").ok().and_then(|x| x.parse().ok()).unwrap_or(12);
     let mut classes: Vec<Class> = Vec::new();
     let mut by_state: HashMap<(NodeState, i64), usize> = HashMap::new();
     let mut live: Vec<usize> = Vec::new();
     let mut epoch = 0;
-    let mut put =
-        |classes: &mut Vec<Class>, live: &mut Vec<usize>, state: NodeState, mib: i64, node: u32| {
-            let ix = *by_state
-                .entry((state, mib))
-                .or_insert_with_key(|(state, mib)| {
-                    classes.push(Class {
-                        state: state.clone(),
-                        mib: *mib,
-                        nodes: BinaryHeap::new(),
-                        worth: 0,
-                        costs: vec![UNKNOWN; list.types.len()],
-                        epoch: u32::MAX,
-                        live_at: usize::MAX,
-                    });
-                    classes.len() - 1
-                });
-            let class = &mut classes[ix];
-            class.nodes.push(Reverse(node));
-            if class.live_at == usize::MAX {
-                class.live_at = live.len();
-                live.push(ix);
-            }
-        };
+    let mut put = |classes: &mut Vec<Class>, live: &mut Vec<usize>, state: NodeState, mib: i64, node: u32| {
+        let ix = *by_state.entry((state, mib)).or_insert_with_key(|(state, mib)| {
+            classes.push(Class {
+                state: state.clone(),
+                mib: *mib,
+                nodes: BinaryHeap::new(),
+                worth: 0,
+                costs: vec![UNKNOWN; list.types.len()],
+                epoch: u32::MAX,
+                live_at: usize::MAX,
+            });
+            classes.len() - 1
+        });
+        let class = &mut classes[ix];
+        class.nodes.push(Reverse(node));
+        if class.live_at == usize::MAX {
+            class.live_at = live.len();
+            live.push(ix);
+        }
+    };
     for (rank, &node) in order.iter().enumerate() {
         let (state, mib) = &fleet.nodes[node];
         put(&mut classes, &mut live, state.clone(), *mib, rank as u32);
     }
     let mut sums = vec![(0.0, 0_u32); MOST_LOAD + 1];
+    let mut used: std::collections::BTreeMap<(u16, bool, i64), i64> = Default::default();
     let mut drops: std::collections::BTreeMap<(usize, i64), (u32, i64)> = Default::default();
     let (mut arrived, mut allocated) = (0_i64, 0_i64);
     for (number, task) in arrivals.iter().enumerate() {
@@ -197,8 +183,7 @@ pub fn replay(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed:
             let mut chosen = None;
             let class = &mut classes[ix];
             class.state.for_each_after(work, &fleet.catalogue, |after| {
-                if chosen.is_none() && scorer.cost(class.worth, &class.state, &after, fleet) == cost
-                {
+                if chosen.is_none() && scorer.cost(class.worth, &class.state, &after, fleet) == cost {
                     chosen = Some(after);
                 }
             });
@@ -213,19 +198,14 @@ pub fn replay(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed:
                 }
             }
             if let Some(after) = chosen {
-                put(&mut classes, &mut live, after, mib, node);
+                if std::env::var("VERB").is_ok() { *used.entry((after.kind, work.allowed.is_some(), arrived * 20 / fleet.capacity)).or_insert(0) += size; }
+            put(&mut classes, &mut live, after, mib, node);
                 allocated += size;
             }
         }
         if best.is_none() && std::env::var("VERB").is_ok() {
-            drops
-                .entry((task.work, (arrived * 20 / fleet.capacity)))
-                .or_insert((0, 0))
-                .0 += 1;
-            drops
-                .get_mut(&(task.work, (arrived * 20 / fleet.capacity)))
-                .unwrap()
-                .1 += size;
+            drops.entry((task.work, (arrived * 20 / fleet.capacity))).or_insert((0, 0)).0 += 1;
+            drops.get_mut(&(task.work, (arrived * 20 / fleet.capacity))).unwrap().1 += size;
         }
         let load = (arrived as f64 / fleet.capacity as f64 * 100.0).round() as usize;
         if let Some((sum, count)) = sums.get_mut(load) {
@@ -238,44 +218,24 @@ pub fn replay(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed:
         v.sort_by_key(|x| -x.1.1);
         for ((t, l), (n, m)) in v.iter().take(14) {
             let w = &list.types[*t];
-            eprintln!(
-                "{} seed {seed} load {}: {:?} cpu {} n {} gpus {:.1} {:?}",
-                list.name,
-                l * 5,
-                w.demand,
-                w.milli_cpu,
-                n,
-                *m as f64 / 1000.0,
-                w.allowed
-                    .as_ref()
-                    .map(|a| (0..fleet.catalogue.kinds.len() as u16)
-                        .filter(|k| a.contains(*k))
-                        .collect::<Vec<_>>())
-            );
+            eprintln!("{} seed {seed} load {}: {:?} cpu {} n {} gpus {:.1} {:?}", list.name, l * 5, w.demand, w.milli_cpu, n, *m as f64 / 1000.0, w.allowed.as_ref().map(|a| (0..fleet.catalogue.kinds.len() as u16).filter(|k| a.contains(*k)).collect::<Vec<_>>()));
         }
+        for l in 0..26 { let (mut n, mut c, mut g) = (0, 0, 0); for ((t, at), (k, m)) in &drops { if *at == l { g += m; if list.sizes[*t] == 0 { n += k; c += list.types[*t].milli_cpu / 1000 * i64::from(*k); } } } if n > 0 || g > 0 { eprintln!("dropped at load {}: cpu-only {n} ({c} cpus) gpus {}", l * 5, g / 1000); } }
+        let mut sets: std::collections::BTreeMap<String, (i64, i64)> = Default::default();
+        for ((t, at), (_, m)) in &drops { if *at <= 18 { let w = &list.types[*t]; let e = sets.entry(format!("{:?} {}", w.allowed.as_ref().map(|a| (0..fleet.catalogue.kinds.len() as u16).filter(|k| a.contains(*k)).collect::<Vec<_>>()), if let gangline::price::Demand::Whole { count } = w.demand { count } else { 0 })).or_default(); e.0 += m; } }
+        for (k, e) in sets { eprintln!("dropped below 95: {k} {}", e.0 / 1000); }
+        let mut sets: std::collections::BTreeMap<String, (i64, i64)> = Default::default();
+        for ((t, at), (_, m)) in &drops { if *at == 19 { let w = &list.types[*t]; let e = sets.entry(format!("{:?} {}", w.allowed.as_ref().map(|a| (0..fleet.catalogue.kinds.len() as u16).filter(|k| a.contains(*k)).collect::<Vec<_>>()), if let gangline::price::Demand::Whole { count } = w.demand { count } else { 0 })).or_default(); e.0 += m; } }
+        for (k, e) in sets { eprintln!("dropped 95-100: {k} {}", e.0 / 1000); }
+        for k in 0..fleet.catalogue.kinds.len() as u16 { for c in [false, true] { let v: Vec<i64> = (0..26).map(|l| used.get(&(k, c, l)).copied().unwrap_or(0) / 1000).collect(); eprintln!("used kind {k} constrained {c}: {v:?}"); } }
         let mut by: std::collections::BTreeMap<u16, (i64, i64, i64)> = Default::default();
         for &ix in &live {
             let c = &classes[ix];
             let e = by.entry(c.state.kind).or_default();
             let n = c.nodes.len() as i64;
-            e.0 += n;
-            e.1 += n * c.state.milli_cpu / 1000;
-            e.2 += n * c.state.idle_milli(&fleet.catalogue) / 1000;
+            e.0 += n; e.1 += n * c.state.milli_cpu / 1000; e.2 += n * c.state.idle_milli(&fleet.catalogue) / 1000;
         }
-        for (k, e) in by {
-            let kind = &fleet.catalogue.kinds[k as usize];
-            eprintln!(
-                "kind {k} {:?} x {} cpu left {} idle {}",
-                (kind.model, kind.cards, kind.milli_cpu),
-                e.0,
-                e.1,
-                e.2
-            );
-        }
+        for (k, e) in by { let kind = &fleet.catalogue.kinds[k as usize]; eprintln!("kind {k} {:?} x {} cpu left {} idle {}", (kind.model, kind.cards, kind.milli_cpu), e.0, e.1, e.2); }
     }
-    Curve(
-        sums.into_iter()
-            .map(|(sum, count)| sum / f64::from(count))
-            .collect(),
-    )
+    Curve(sums.into_iter().map(|(sum, count)| sum / f64::from(count)).collect())
 }

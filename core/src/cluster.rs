@@ -37,7 +37,7 @@ use domain::{KeyIx, NO_DOMAIN, NODE_KEY, Partition};
 pub(crate) use order::natural;
 use relation::{Term, TermIdentity, TermIx};
 use shape::{ShapeIx, Shapes, StaticFit};
-pub use spec::{NodeCards, NodeSpec};
+pub use spec::{CardMode, MigInstance, NodeCards, NodeSpec};
 use template::{Compiled, TemplateIx};
 
 /// Index of a node in its scheduler.
@@ -431,14 +431,14 @@ pub(crate) enum Shortage {
     Resource(u16),
 }
 
-/// How many members of a template fit on a node of a class at once, by what is free alone.
-pub(crate) fn class_capacity(template: &Compiled, class: &class::Class) -> u32 {
+/// How many members of a template fit at once, by what is free alone.
+pub(crate) fn capacity_of(template: &Compiled, cards: &Inventory, free: &[i64]) -> u32 {
     let mut capacity = template
         .cards
         .as_ref()
-        .map_or(u32::MAX, |ask| class.cards.capacity(ask));
+        .map_or(u32::MAX, |ask| cards.capacity(ask));
     for &(resource, amount) in &template.amounts {
-        let free = class.free.get(usize::from(resource)).copied().unwrap_or(0);
+        let free = free.get(usize::from(resource)).copied().unwrap_or(0);
         let fits = if free < amount { 0 } else { free / amount };
         capacity = capacity.min(u32::try_from(fits).unwrap_or(u32::MAX));
     }

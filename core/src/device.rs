@@ -5,25 +5,42 @@
 //! asks three things and nothing else: how many members with this ask fit, which devices one of them
 //! would get, and how two inventories compare. Nothing here knows pods, groups or time.
 
+#[cfg(feature = "alloc")]
 mod ask;
+#[cfg(feature = "alloc")]
 mod choose;
+#[cfg(feature = "alloc")]
 mod devices;
+#[cfg(feature = "alloc")]
 mod hardware;
+#[cfg(feature = "alloc")]
 mod inventory;
+#[cfg(feature = "alloc")]
 mod lack;
+#[cfg(feature = "alloc")]
 pub mod links;
 pub mod mig;
 pub mod model;
 pub mod names;
 pub mod overhead;
+#[cfg(feature = "alloc")]
 mod parts;
 
+#[cfg(feature = "alloc")]
 pub(crate) use ask::{CardAsk, Part};
+#[cfg(feature = "alloc")]
 pub use ask::{CardRequestError, check_request};
-pub(crate) use choose::{choices, choose, deal};
+#[cfg(feature = "alloc")]
+pub(crate) use choose::{Wanted, choices, choose, deal};
+#[cfg(feature = "alloc")]
 pub use devices::{Devices, Slice};
+#[cfg(feature = "alloc")]
 pub(crate) use hardware::Catalog;
+#[cfg(feature = "alloc")]
 pub use hardware::{NodeCardsError, check_cards, model_of};
+#[cfg(feature = "alloc")]
 pub(crate) use inventory::{CardUse, Inventory, KindIx, Pool};
+#[cfg(feature = "alloc")]
 pub(crate) use lack::Measure;
+#[cfg(feature = "alloc")]
 pub(crate) use parts::part_of;

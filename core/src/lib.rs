@@ -18,8 +18,8 @@
 //! | [`explain`] | reasons and counterfactuals |
 //! | [`engine`] | the face: events in, decisions out |
 //!
-//! Without the `alloc` feature only `units`, `bits` and `gang::life` exist, and nothing needs a
-//! heap.
+//! Without the `alloc` feature only `units`, `bits`, `gang::life` and the tables of `device` (`mig`,
+//! `model`, `names`, `overhead`) exist, and nothing needs a heap.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -32,7 +32,6 @@ extern crate std;
 pub mod bits;
 #[cfg(feature = "alloc")]
 pub mod cluster;
-#[cfg(feature = "alloc")]
 pub mod device;
 #[cfg(feature = "alloc")]
 pub mod engine;

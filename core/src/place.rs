@@ -293,20 +293,18 @@ impl Search {
         let Some(class) = cluster.node(node).class else {
             return Rate::default();
         };
+        let template = request.batches[batch as usize].template;
         let table = self.rates.of_batch(batch);
-        let mut rate = table.rate(cluster, &mut self.worth, class);
+        // Which of its cards are free is more than a class knows.
+        let mut rate = if cluster.template(template).names_cards().is_some() {
+            table.rate_node(cluster, &mut self.worth, (node, class))
+        } else {
+            table.rate(cluster, &mut self.worth, class)
+        };
         if rate.capacity == 0 {
             return rate;
         }
-        let template = request.batches[batch as usize].template;
         if cluster.template(template).needs_node_check() {
-            // Which of its cards are free is more than a class knows.
-            if let Some(ask) = cluster.template(template).names_cards() {
-                rate.capacity = rate.capacity.min(cluster.node(node).cards.capacity(ask));
-                if rate.capacity == 0 {
-                    return Rate::default();
-                }
-            }
             match check_node(cluster, template, node, strict) {
                 Ok(preference) => {
                     rate.price = rate.price.saturating_sub(i64::from(preference) << 32);

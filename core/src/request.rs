@@ -194,7 +194,8 @@ pub enum Apart {
 pub enum ShareMemory {
     /// So many MiB; 0: not asked for.
     Mib(u32),
-    /// So many thousandths of the card's, rounded up to whole MiB.
+    /// So many thousandths of the card's, rounded down to whole MiB so that two halves fit, but at
+    /// least one. On a card whose memory nobody told, as many thousandths of its processor time.
     Milli(u32),
 }
 

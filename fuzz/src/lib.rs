@@ -8,18 +8,22 @@
 //! in `Cargo.toml`, and at least one seed. A crash: give the file from `artifacts/NAME` a speaking
 //! name, put it into `seeds/NAME`, then mend the code.
 
+mod allocator;
 mod dialects;
 mod documents;
 mod engine;
+mod links;
 mod plan;
 mod quantity;
 mod scenario;
 mod selectors;
 mod snapshot;
 
+pub use allocator::allocator;
 pub use dialects::{native, scheduler_plugins, volcano};
 pub use documents::documents;
 pub use engine::engine;
+pub use links::links;
 pub use quantity::quantity;
 pub use scenario::scenario;
 pub use selectors::selectors;
@@ -30,8 +34,10 @@ pub type Target = fn(&[u8]);
 
 /// Every target by name.
 pub const TARGETS: &[(&str, Target)] = &[
+    ("allocator", allocator),
     ("documents", documents),
     ("engine", engine),
+    ("links", links),
     ("native", native),
     ("quantity", quantity),
     ("scenario", scenario),

@@ -5,7 +5,7 @@
 //! nothing here knows a profile or decides a start.
 
 use gangline::device::{
-    mig::{Engines, Geometry, MigState, ProfileIx},
+    mig::{Engines, Geometry, MigState, Profile, ProfileIx},
     model::{self, CardModel},
 };
 use serde::{Serialize, Serializer};
@@ -132,9 +132,8 @@ pub struct MigReport {
     pub full_layouts: Vec<Vec<PlacementReport>>,
     /// What is on the card: instances, in order of their start.
     pub occupied: Vec<PlacementReport>,
-    /// What is on the card: a bit for each unit, in hexadecimal digits.
-    #[serde(serialize_with = "mask")]
-    pub mask: u16,
+    /// What is on the card: its units.
+    pub mask: Mask,
     /// How many different multisets of base profiles can still be added, the empty one included.
     pub flexibility: u16,
     /// The same of all profiles.
@@ -159,8 +158,7 @@ pub struct ProfileReport {
     /// Multiprocessors of an instance; `null` where they are not published.
     pub multiprocessors: Option<u16>,
     /// Engines of an instance.
-    #[serde(serialize_with = "engines")]
-    pub engines: Engines,
+    pub engines: EnginesReport,
     /// How well memory, multiprocessors and engines are known.
     pub confidence: &'static str,
     /// Units at which instances start.
@@ -188,34 +186,41 @@ pub struct PlacementReport {
     ix: ProfileIx,
 }
 
-fn mask<S: Serializer>(mask: &u16, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&format_args!("{mask:#x}"))
+/// Occupied units, one bit each; written as a hexadecimal number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mask(pub u16);
+
+impl Serialize for Mask {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:#x}", self.0))
+    }
 }
 
-fn engines<S: Serializer>(engines: &Engines, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct EnginesReport {
-        copy: u8,
-        decoder: u8,
-        encoder: u8,
-        jpeg: u8,
-        ofa: u8,
+/// Engines of an instance.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct EnginesReport {
+    /// Copy engines.
+    pub copy: u8,
+    /// Video decoders.
+    pub decoder: u8,
+    /// Video encoders.
+    pub encoder: u8,
+    /// JPEG decoders.
+    pub jpeg: u8,
+    /// Optical flow accelerators.
+    pub ofa: u8,
+}
+
+impl From<Engines> for EnginesReport {
+    fn from(engines: Engines) -> Self {
+        Self {
+            copy: engines.copy,
+            decoder: engines.decoder,
+            encoder: engines.encoder,
+            jpeg: engines.jpeg,
+            ofa: engines.ofa,
+        }
     }
-    let Engines {
-        copy,
-        decoder,
-        encoder,
-        jpeg,
-        ofa,
-    } = *engines;
-    let report = EnginesReport {
-        copy,
-        decoder,
-        encoder,
-        jpeg,
-        ofa,
-    };
-    report.serialize(serializer)
 }
 
 impl ModelList {
@@ -281,11 +286,7 @@ impl CardReport {
 
 impl MigReport {
     fn new(geometry: &'static Geometry, occupied: &Occupied) -> Self {
-        let is_base = |ix| {
-            geometry
-                .get(ix)
-                .is_some_and(gangline::device::mig::Profile::is_base)
-        };
+        let is_base = |ix| geometry.get(ix).is_some_and(Profile::is_base);
         let full = geometry.full_layouts(is_base);
         let placements = |layout: &[(ProfileIx, u8)]| -> Vec<_> {
             let placements = layout.iter();
@@ -304,7 +305,7 @@ impl MigReport {
                 .collect(),
             full_layouts: full.iter().map(|layout| placements(layout)).collect(),
             occupied: placements(&occupied.placements),
-            mask: occupied.state.mask,
+            mask: Mask(occupied.state.mask),
             flexibility: geometry.flexibility(occupied.state),
             flexibility_of_all: geometry.flexibility_of_all(occupied.state),
         }
@@ -325,7 +326,7 @@ impl ProfileReport {
             units: profile.units,
             memory_mib: profile.memory_mib,
             multiprocessors: Some(profile.multiprocessors).filter(|count| *count > 0),
-            engines: profile.engines,
+            engines: profile.engines.into(),
             confidence: profile.confidence.name(),
             starts: profile.starts,
             most: profile.most,

@@ -6,8 +6,7 @@
 //! that a dump taken in between plans the same. Nothing here knows what runs on the node.
 
 use gangline::{
-    cluster::{NodeCards, NodeSpec},
-    device::names::card_kind,
+    cluster::NodeSpec,
     request::{Taint, TaintEffect},
 };
 
@@ -101,21 +100,9 @@ fn add_amounts(node: &api::Node, spec: &mut NodeSpec, problems: &mut Problems) {
         if offered.take(name, amount, &path.key(name), problems) {
             continue;
         }
-        let (Some(kind), Ok(count)) = (card_kind(name), u32::try_from(amount)) else {
-            spec.resources.insert(name.into(), amount);
-            continue;
-        };
-        if count > 0 {
-            let model = node.metadata.labels.get(kind.model_label);
-            spec.cards.push(NodeCards {
-                kind: name.into(),
-                count,
-                model: model.map_or_else(String::new, |model| (&**model).into()),
-                ..NodeCards::default()
-            });
-        }
+        spec.resources.insert(name.into(), amount);
     }
-    spec.cards.extend(node_cards(node, offered, problems));
+    spec.cards = node_cards(node, &offered, problems);
 }
 
 #[cfg(test)]

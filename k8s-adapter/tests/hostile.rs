@@ -1,7 +1,12 @@
 //! Whatever stands in a field, reading an object ends with a value or an error, never with a panic,
 //! and a second reading gives the same.
 
-use gangline::gang::Problem;
+use gangline::{
+    Config, Event, Scheduler,
+    device::{check_cards, check_request},
+    gang::Problem,
+    units::Nanos,
+};
 use gangline_k8s::{
     api,
     expand::{self, ExistingPods},
@@ -35,7 +40,9 @@ fn full_pod() -> Value {
         "resources": {"requests": {"cpu": "1"}}}]);
     json!({
         "metadata": {"name": "p", "namespace": "prod", "uid": "u", "generateName": "p-",
-            "labels": {"app": "web"}, "annotations": {"gangline.io/max-runtime": "10m"},
+            "labels": {"app": "web"}, "annotations": {"gangline.io/max-runtime": "10m",
+                "gangline.io/card-near": "numa-node", "gangline.io/card-memory": "20Gi",
+                "gangline.io/card-ids": "0,4-7", "gangline.io/card-overhead": "framework,nccl"},
             "creationTimestamp": "2026-01-31T12:00:00Z", "deletionTimestamp": null,
             "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "p", "uid": "o",
                 "controller": true}]},
@@ -67,10 +74,14 @@ fn full_pod() -> Value {
 
 fn full_node() -> Value {
     json!({
-        "metadata": {"name": "n1", "labels": {"nvidia.com/gpu.product": "H200"}},
+        "metadata": {"name": "n1",
+            "labels": {"nvidia.com/gpu.product": "H200", "nvidia.com/gpu.count": "8"},
+            "annotations": {"gangline.io/cards": "{mode: shared, memory: 80Gi, unhealthy: [1]}",
+                "gangline.io/links": "hgx-h100-8"}},
         "spec": {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
             "unschedulable": false},
-        "status": {"allocatable": {"cpu": "1", "nvidia.com/gpu": "8"}, "capacity": {"cpu": "2"},
+        "status": {"allocatable": {"cpu": "1", "nvidia.com/gpu": "8", "nvidia.com/mig-1g.5gb": "7",
+                "nvidia.com/gpu.shared": "4"}, "capacity": {"cpu": "2", "nvidia.com/gpu": "8"},
             "conditions": [{"type": "Ready", "status": "False"}]},
     })
 }
@@ -86,6 +97,129 @@ fn full_workload() -> Value {
             "suspend": false, "ordinals": {"start": 1},
             "selector": {"matchLabels": {"app": "web"}}, "template": template},
     })
+}
+
+const POD_AMOUNTS: [&str; 9] = [
+    "nvidia.com/gpu",
+    "nvidia.com/gpu.shared",
+    "nvidia.com/mig-1g.5gb",
+    "nvidia.com/mig-3g.20gb",
+    "nvidia.com/mig-0g.0gb",
+    "nvidia.com/gpumem",
+    "nvidia.com/gpumem-percentage",
+    "nvidia.com/gpucores",
+    "amd.com/gpu",
+];
+
+const POD_ANNOTATIONS: [&str; 15] = [
+    "gangline.io/card-near",
+    "gangline.io/card-models",
+    "gangline.io/card-memory",
+    "gangline.io/cards",
+    "gangline.io/card-ids",
+    "gangline.io/slice",
+    "gangline.io/share-memory",
+    "gangline.io/share-compute",
+    "gangline.io/share-group",
+    "gangline.io/exclusive-cards",
+    "gangline.io/card-overhead",
+    "gangline.io/no-peer-to-peer",
+    "gpu-fraction",
+    "gpu-memory",
+    "gpu-fraction-num-devices",
+];
+
+const NODE_MARKS: [&str; 9] = [
+    "gangline.io/cards",
+    "gangline.io/links",
+    "hami.io/node-nvidia-register",
+    "nvidia.com/gpu.product",
+    "nvidia.com/gpu.memory",
+    "nvidia.com/gpu.count",
+    "nvidia.com/gpu.replicas",
+    "nvidia.com/mig.config.state",
+    "kai.scheduler/node-pool",
+];
+
+/// What may stand in a label or an annotation about cards: right for some, wrong for the others.
+fn card_text() -> impl Strategy<Value = String> {
+    const WORDS: [&str; 38] = [
+        "",
+        "0",
+        "1",
+        "2",
+        "4",
+        "8",
+        "-1",
+        "17",
+        "81559",
+        "4294967296",
+        "0.5",
+        "50%",
+        "1e30",
+        "20Gi",
+        "20Gi,2c",
+        "9E",
+        "true",
+        "0,4-7",
+        "nvlink-island",
+        "numa-node",
+        "distinct",
+        "same",
+        "any",
+        "off",
+        "processes=65535,framework,nccl=nodes,communicators=65535,engine",
+        "H100-80GB,A100-40GB",
+        "NVIDIA-A100-SXM4-40GB",
+        "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb",
+        "pending",
+        "shared",
+        "mig-dynamic",
+        "{replicas: 4294967295}",
+        "[whole, shared, {replicas: 2}, mig-dynamic]",
+        "{count: 1, mig-static: [3g.20gb@0, 1g.5gb@6, 1g.5gb@6]}",
+        "{count: 64, mig-static: [1g.5gb@6, 3g.20gb@0]}",
+        "{unhealthy: [0, 63, 64], memory: -1, mode: 3, count: 99}",
+        "[{\"devmem\": 4294967295, \"health\": true, \"index\": 7}]",
+        "X NV4 @0; NV4 X @0",
+    ];
+    prop_oneof![
+        8 => prop::sample::select(&WORDS[..]).prop_map(String::from),
+        1 => any::<String>(),
+        1 => "[-+]?[0-9.]{0,20}[a-zA-Z%]{0,2}",
+        1 => (0..20_usize).prop_map(|cards| {
+            let row = |at| (0..cards).map(move |other| if at == other { "X" } else { "NV18" });
+            let rows = (0..cards).map(|at| row(at).collect::<Vec<_>>().join(" "));
+            rows.collect::<Vec<_>>().join("; ")
+        }),
+    ]
+}
+
+/// A pod and a node whose cards are described by whatever may stand there.
+fn pod_and_node() -> impl Strategy<Value = (Value, Value)> {
+    let texts = |keys: &'static [&'static str], most| {
+        let entry = (prop::sample::select(keys), card_text());
+        prop::collection::btree_map(entry.0, entry.1, 0..most)
+    };
+    (
+        texts(&POD_AMOUNTS, 3),
+        texts(&POD_ANNOTATIONS, 4),
+        texts(&POD_AMOUNTS, 4),
+        texts(&NODE_MARKS, 4),
+        prop::option::of(Just("n1")),
+    )
+        .prop_map(|(limits, annotations, offered, marks, node_name)| {
+            let pod = json!({
+                "metadata": {"name": "p", "annotations": annotations},
+                "spec": {"nodeName": node_name,
+                    "containers": [{"name": "main", "resources": {"limits": limits}}]},
+            });
+            let node = json!({
+                "metadata": {"name": "n1", "labels": marks, "annotations": marks},
+                "status": {"allocatable": offered},
+            });
+            (pod, node)
+        })
 }
 
 /// How many values there are in a document, itself and those inside others included.
@@ -186,7 +320,7 @@ proptest! {
         };
         let (spec, problems) = read();
         prop_assert!(spec.template.resources.values().all(|amount| *amount > 0));
-        prop_assert!(spec.template.cards.iter().all(|cards| cards.whole_cards() > 0));
+        prop_assert!(spec.template.cards.iter().all(|cards| check_request(cards).is_ok()));
         prop_assert_eq!(spec.node.is_none() && !problems.is_empty(), spec.problem.is_some());
         prop_assert_eq!((spec, problems), read());
 
@@ -204,7 +338,25 @@ proptest! {
         let mut problems = Problems::default();
         let spec = node_spec(&node, &mut problems);
         prop_assert!(spec.resources.values().all(|amount| *amount >= 0));
-        prop_assert!(spec.cards.iter().all(|cards| (1..=64).contains(&cards.count)));
+        prop_assert!(spec.cards.iter().all(|cards| check_cards(cards).is_ok()));
+        prop_assert!(spec.cards.iter().all(|cards| cards.count > 0 || !cards.slices.is_empty()));
+    }
+
+    /// What is read of cards is what the engine takes, whatever stood there.
+    #[test]
+    fn cards((pod, node) in pod_and_node()) {
+        let pod: api::Pod = serde_json::from_value(pod).unwrap();
+        let node: api::Node = serde_json::from_value(node).unwrap();
+        let mut problems = Problems::default();
+        let node = node_spec(&node, &mut problems);
+        let pod = PodReader::default().read(&pod, &mut problems);
+        prop_assert!(problems.iter().all(|problem| !problem.field.is_empty()));
+
+        let mut scheduler = Scheduler::new(Config::default());
+        prop_assert_eq!(scheduler.apply(Event::Node(node)), Ok(()));
+        prop_assert_eq!(scheduler.apply(Event::Pod(pod)), Ok(()));
+        scheduler.decide(Nanos::ZERO);
+        prop_assert_eq!(scheduler.check(), Ok(()));
     }
 
     #[test]

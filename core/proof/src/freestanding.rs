@@ -11,6 +11,11 @@ use core::{
 
 use gangline::{
     bits::CardSet,
+    device::{
+        mig::MigState,
+        model, names,
+        overhead::{Inside, Overhead, OverheadTable},
+    },
     gang::{
         life::{Census, Command, End, Event, Life, Phase, Rules, step},
         policy::{LossMode, TimeoutPolicy},
@@ -26,7 +31,7 @@ const PASSED: i32 = 42;
 /// that failed.
 #[unsafe(no_mangle)]
 extern "C" fn gangline_proof() -> i32 {
-    let checks: [fn() -> bool; 4] = [units, identities, cards, life];
+    let checks: [fn() -> bool; 5] = [units, identities, cards, tables, life];
     for (number, check) in (1..).zip(checks) {
         if !check() {
             return number;
@@ -69,6 +74,30 @@ fn cards() -> bool {
         && all.contains_all(rest)
         && low.intersection(rest).is_empty()
         && shows(low.union(CardSet(1 << 7)), "0-2,7")
+}
+
+/// A product string and a resource name lead to a place on the card, and back.
+fn tables() -> bool {
+    let Some(mig) = model::find(black_box("NVIDIA-H100-80GB-HBM3-SHARED")).and_then(|m| m.mig)
+    else {
+        return false;
+    };
+    let meaning = names::meaning(black_box("nvidia.com/mig-1g.10gb.me"));
+    let Some(names::ResourceMeaning::Slice(slice)) = meaning else {
+        return false;
+    };
+    let Some(ix) = slice.profile(mig) else {
+        return false;
+    };
+    let start = mig.best_start(MigState::EMPTY, ix);
+    let put = start.and_then(|start| mig.put(MigState::EMPTY, ix, start));
+    let back = put.and_then(|state| mig.take_out(state, ix, 6));
+    let need = OverheadTable::DEFAULT.need_mib(100, Overhead::PROCESS, Inside::MigInstance, None);
+    start == Some(6)
+        && put.is_some_and(|state| mig.flexibility(state) == 24 && mig.most(state, ix) == 0)
+        && back == Some(MigState::EMPTY)
+        && need.total == 356
+        && shows(slice, "1g.10gb+me")
 }
 
 /// A gang of two gathers, is planned, bound and confirmed, and ends well.

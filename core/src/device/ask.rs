@@ -240,6 +240,11 @@ impl CardAsk {
         self.whole().saturating_mul(1000).saturating_add(parts)
     }
 
+    /// Whether it asks for MIG instances.
+    pub(crate) fn asks_slices(&self) -> bool {
+        matches!(self.source.want, CardWant::Slices { .. })
+    }
+
     /// Cards, slices, shares or replicas asked for.
     pub(crate) fn count(&self) -> u32 {
         match &self.source.want {

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::{
     Devices, Slice,
-    ask::CardAsk,
+    ask::{CardAsk, Part},
     hardware::{Hardware, Mode, Need},
     inventory::{CardState, Inventory, Pool},
     mig::{Geometry, MigState, ProfileIx},
@@ -36,44 +36,79 @@ pub(crate) fn choose(inventory: &Inventory, ask: &CardAsk) -> Option<Devices> {
     if ask.whole() > 0 {
         return choose_whole(pool, ask).map(Devices::of_cards);
     }
-    if let Some(devices) = choose_loose(inventory, pool, ask) {
-        return Some(devices);
+    let mut found = None;
+    let mut first = |devices: &Devices| {
+        found = Some(*devices);
+        ControlFlow::Break(())
+    };
+    if loose_choices(inventory, pool, ask, &mut first).is_break() {
+        return found;
     }
-    let mut picker = Picker::new(inventory, pool, ask, false)?;
+    let mut picker = Picker::new(inventory, pool, ask)?;
     if let Some(devices) = picker.single() {
         return Some(devices);
     }
-    let mut found = None;
-    let _ = picker.walk(0, &mut |devices| {
-        found = Some(*devices);
-        ControlFlow::Break(())
-    });
+    let _ = picker.walk(0, &mut first);
     found
 }
 
+/// Which choices of devices are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Cards that look alike are different all the same, since somebody names cards.
+    pub(crate) by_name: bool,
+    /// Also starts of MIG instances after which nothing fits that would not fit after another one.
+    pub(crate) all_starts: bool,
+    /// At most so many.
+    pub(crate) most: usize,
+}
+
 /// Every choice of devices for the next member with this ask that could matter for others, the usual
-/// one first.
-pub(crate) fn choices(inventory: &Inventory, ask: &CardAsk, found: &mut Vec<Devices>) {
+/// one first. False: there are more than wanted.
+pub(crate) fn choices(
+    inventory: &Inventory,
+    ask: &CardAsk,
+    wanted: Wanted,
+    found: &mut Vec<Devices>,
+) -> bool {
     let Some(usual) = choose(inventory, ask) else {
-        return;
+        // Room for a member, but no way found in the steps that a choice may take.
+        return inventory.capacity(ask) == 0;
     };
     found.push(usual);
     let Some(pool) = inventory.pool(ask.kind) else {
-        return;
+        return true;
     };
+    let mut room = wanted.most.saturating_sub(1);
     let mut add = |devices: &Devices| {
-        if *devices != usual {
-            found.push(*devices);
+        if *devices == usual {
+            return ControlFlow::Continue(());
         }
+        if room == 0 {
+            return ControlFlow::Break(());
+        }
+        room -= 1;
+        found.push(*devices);
+        ControlFlow::Continue(())
     };
-    if ask.whole() > 0 {
-        whole_choices(pool, ask, &mut |cards| add(&Devices::of_cards(cards)));
-    } else if let Some(mut picker) = Picker::new(inventory, pool, ask, true) {
-        let _ = picker.walk(0, &mut |devices| {
-            add(devices);
-            ControlFlow::Continue(())
-        });
-    }
+    let flow = if ask.whole() > 0 {
+        whole_choices(pool, ask, wanted.by_name, &mut |cards| {
+            add(&Devices::of_cards(cards))
+        })
+    } else {
+        let mut flow = loose_choices(inventory, pool, ask, &mut add);
+        if let Some(mut picker) = Picker::new(inventory, pool, ask)
+            && flow.is_continue()
+        {
+            picker.all = true;
+            picker.by_name = wanted.by_name;
+            picker.all_starts = wanted.all_starts;
+            picker.steps = wanted.most.saturating_mul(8);
+            flow = picker.walk(0, &mut add);
+        }
+        flow
+    };
+    flow.is_continue()
 }
 
 /// Takes devices for a pod that is there whether it fits or not: those that are said if they can be
@@ -130,16 +165,23 @@ pub(crate) fn accepts(inventory: &Inventory, ask: &CardAsk, devices: &Devices) -
             .map(|loose| loose.all.saturating_sub(loose.used))
             .collect();
         return slices.len() as u32 == ask.count()
+            && devices.cards.is_empty()
             && slices.iter().all(|slice| {
                 let left = free.get_mut(usize::from(slice.profile));
                 slice.card == Slice::NO_CARD
                     && left.is_some_and(|left| core::mem::replace(left, left.saturating_sub(1)) > 0)
             });
     }
-    let Some(mut picker) = Picker::new(inventory, pool, ask, true) else {
+    let Some(mut picker) = Picker::new(inventory, pool, ask) else {
         return false;
     };
-    if slices.len() != picker.needs.len() {
+    let of_slices = slices
+        .iter()
+        .filter(|slice| u32::from(slice.card) < CardSet::CAPACITY);
+    let of_slices = of_slices.fold(CardSet::EMPTY, |set, slice| {
+        set.union(CardSet(1 << slice.card))
+    });
+    if slices.len() != picker.needs.len() || devices.cards != of_slices {
         return false;
     }
     let mut open: SmallVec<[Need; 8]> = core::mem::take(&mut picker.needs);
@@ -175,100 +217,154 @@ fn whole_cards(pool: &Pool, ask: &CardAsk) -> CardSet {
     ask.source.only.map_or(free, |only| free.intersection(only))
 }
 
-/// Whole cards: those that can be nothing else first, dynamic MIG last.
+/// Whole cards: those that can be nothing else first, dynamic MIG last. Where links tell the cards
+/// apart, the best joined of the first cards that are enough.
 fn choose_whole(pool: &Pool, ask: &CardAsk) -> Option<CardSet> {
     let (free, count) = (whole_cards(pool, ask), ask.whole());
-    let ranks = |most: u32| -> CardSet {
+    let of_rank = |wanted: u32| -> CardSet {
         let fits = free
             .iter()
-            .filter(|&card| rank(pool.hardware.mode(card)) <= most);
+            .filter(|&card| rank(pool.hardware.mode(card)) == wanted);
         fits.fold(CardSet::EMPTY, |set, card| set.union(CardSet(1 << card)))
     };
-    let mut sets: SmallVec<[CardSet; 3]> = SmallVec::new();
-    if !pool.hardware.modes.is_empty() {
-        sets.push(ranks(0));
-        sets.push(ranks(1));
-    }
-    sets.push(free);
-    sets.into_iter()
-        .find_map(|free| match &pool.hardware.links {
+    let mut cards = CardSet::EMPTY;
+    if pool.hardware.modes.is_empty() {
+        return match &pool.hardware.links {
             Some(links) => links
                 .best(free, count, ask.source.near)
                 .map(|best| best.cards),
             None => free.lowest(count),
-        })
+        };
+    }
+    (0..=MOST_RANK).find_map(|rank| {
+        let more = of_rank(rank);
+        let before = cards;
+        cards = cards.union(more);
+        match &pool.hardware.links {
+            Some(links) => links
+                .best(cards, count, ask.source.near)
+                .map(|best| best.cards),
+            None => {
+                let missing = count.saturating_sub(before.len());
+                more.lowest(missing).map(|more| before.union(more))
+            }
+        }
+    })
 }
+
+const MOST_RANK: u32 = 2;
 
 /// What else a free card could be used for.
 fn rank(mode: &Mode) -> u32 {
     match mode {
         Mode::Whole => 0,
         Mode::Shared => 1,
-        Mode::MigDynamic | Mode::MigStatic(_) | Mode::Replicas(_) => 2,
+        Mode::MigDynamic | Mode::MigStatic(_) | Mode::Replicas(_) => MOST_RANK,
     }
 }
 
-fn whole_choices(pool: &Pool, ask: &CardAsk, add: &mut dyn FnMut(CardSet)) {
+fn whole_choices(
+    pool: &Pool,
+    ask: &CardAsk,
+    by_name: bool,
+    add: &mut dyn FnMut(CardSet) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     let (free, count) = (whole_cards(pool, ask), ask.whole());
     let modes = &pool.hardware.modes;
-    let alike = modes.windows(2).all(|pair| pair[0] == pair[1]);
+    let alike = !by_name && modes.windows(2).all(|pair| pair[0] == pair[1]);
     match &pool.hardware.links {
         // Only which cards are joined tells them apart.
-        Some(links) if alike => links.choices(free, count, ask.source.near, add),
-        None if alike => {}
+        Some(links) if alike => {
+            let mut flow = ControlFlow::Continue(());
+            links.choices(free, count, ask.source.near, &mut |cards| {
+                if flow.is_continue() {
+                    flow = add(cards);
+                }
+            });
+            flow
+        }
+        None if alike => ControlFlow::Continue(()),
         links => subsets(free, count, CardSet::EMPTY, &mut |cards| {
             let near = ask.source.near;
-            let fits = links.as_ref().is_none_or(|links| {
-                links
-                    .best(cards, count, near)
-                    .is_some_and(|best| best.cards == cards)
-            });
-            if fits {
-                add(cards);
+            let is_near = |links: &super::links::LinkTable| links.capacity(cards, count, near) > 0;
+            if links.as_ref().is_none_or(is_near) {
+                add(cards)
+            } else {
+                ControlFlow::Continue(())
             }
         }),
     }
 }
 
 /// All subsets with `count` members of `free`, on top of `taken`.
-fn subsets(free: CardSet, count: u32, taken: CardSet, add: &mut dyn FnMut(CardSet)) {
+fn subsets(
+    free: CardSet,
+    count: u32,
+    taken: CardSet,
+    add: &mut dyn FnMut(CardSet) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     if count == 0 {
-        add(taken);
-        return;
+        return add(taken);
     }
     let mut rest = free;
-    while let Some(lowest) = rest.lowest(1) {
+    while let Some(lowest) = rest.lowest(1).filter(|_| rest.len() >= count) {
         rest = rest.difference(lowest);
-        if rest.len() + 1 < count {
-            return;
-        }
-        subsets(rest, count - 1, taken.union(lowest), add);
+        subsets(rest, count - 1, taken.union(lowest), add)?;
     }
+    ControlFlow::Continue(())
 }
 
-/// Slices of unknown cards, those with the most left first to fit.
-fn choose_loose(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> Option<Devices> {
-    if pool.hardware.loose.is_empty() || (ask.apart() == Apart::Same && ask.count() > 1) {
-        return None;
+/// Visits ways to give a member slices of unknown cards, those listed first before others.
+fn loose_choices(
+    inventory: &Inventory,
+    pool: &Pool,
+    ask: &CardAsk,
+    visit: &mut dyn FnMut(&Devices) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    if !parts::takes_loose(pool, ask) {
+        return ControlFlow::Continue(());
     }
-    let mut free: SmallVec<[u32; 8]> = inventory
+    let mut free: SmallVec<[u32; 16]> = inventory
         .loose(pool.kind)
         .map(|loose| loose.all.saturating_sub(loose.used))
         .collect();
-    let mut devices = Devices::NONE;
-    for (count, part) in ask.parts() {
-        for _ in 0..count {
-            let at = (0..free.len())
-                .find(|&at| free[at] > 0 && pool.hardware.loose_suits(ask, part, at))?;
-            free[at] -= 1;
-            devices.push(Slice {
-                card: Slice::NO_CARD,
-                profile: at as u8,
-                start: 0,
-            });
+    let wanted = ask.parts().enumerate();
+    let wanted: SmallVec<[(usize, Part<'_>); 8]> = wanted
+        .flat_map(|(entry, (count, part))| (0..count).map(move |_| (entry, part)))
+        .collect();
+    pick_loose(pool, ask, &wanted, &mut free, (0, Devices::NONE), visit)
+}
+
+fn pick_loose(
+    pool: &Pool,
+    ask: &CardAsk,
+    wanted: &[(usize, Part<'_>)],
+    free: &mut [u32],
+    (least, chosen): (usize, Devices),
+    visit: &mut dyn FnMut(&Devices) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let Some((&(entry, part), rest)) = wanted.split_first() else {
+        return visit(&chosen);
+    };
+    for at in least..free.len() {
+        if free[at] == 0 || !pool.hardware.loose_suits(ask, part, at) {
+            continue;
         }
+        let mut more = chosen;
+        more.push(Slice {
+            card: Slice::NO_CARD,
+            profile: at as u8,
+            start: 0,
+        });
+        free[at] -= 1;
+        // Slices of one entry are alike: one order will do.
+        let alike = rest.first().is_some_and(|(next, _)| *next == entry);
+        let least = if alike { at } else { 0 };
+        let flow = pick_loose(pool, ask, rest, free, (least, more), visit);
+        free[at] += 1;
+        flow?;
     }
-    Some(devices)
+    ControlFlow::Continue(())
 }
 
 /// One place for one part. Ordered as the usual choice prefers them.
@@ -297,10 +393,21 @@ struct Picker<'a> {
     last: SmallVec<[Place; 8]>,
     /// Every choice is wanted, alike ones once.
     all: bool,
+    /// No cards are alike.
+    by_name: bool,
+    /// Starts that are no better than others count as well.
+    all_starts: bool,
+    /// Cards that have members of a share group, and so are like no other.
+    grouped: CardSet,
+    /// Places that may still be tried.
+    steps: usize,
 }
 
+/// The usual choice tries at most so many places; it rarely tries more than one a part.
+const MOST_STEPS: usize = 1 << 14;
+
 impl<'a> Picker<'a> {
-    fn new(inventory: &Inventory, pool: &'a Pool, ask: &'a CardAsk, all: bool) -> Option<Self> {
+    fn new(inventory: &Inventory, pool: &'a Pool, ask: &'a CardAsk) -> Option<Self> {
         let hardware = &*pool.hardware;
         let mut needs: SmallVec<[Need; 8]> = SmallVec::new();
         for (count, part) in ask.parts() {
@@ -317,7 +424,11 @@ impl<'a> Picker<'a> {
             states: inventory.states(pool).into(),
             devices: Devices::NONE,
             last: SmallVec::new(),
-            all,
+            all: false,
+            by_name: false,
+            all_starts: true,
+            grouped: inventory.grouped(pool.kind),
+            steps: MOST_STEPS,
         })
     }
 
@@ -371,7 +482,7 @@ impl<'a> Picker<'a> {
                     }
                 }
             }
-            (_, need) if parts::times(self.hardware, self.ask, card, state, need) > 0 => {
+            (_, need) if parts::times(self.hardware, card, state, need) > 0 => {
                 let mut after = *state;
                 use_part(self.hardware, &mut after, need, None);
                 add(place(parts::left_milli(self.hardware, card, &after)));
@@ -389,7 +500,7 @@ impl<'a> Picker<'a> {
         let Some(need) = self.needs.get(index).cloned() else {
             return visit(&self.devices);
         };
-        let mut places: SmallVec<[Place; 64]> = SmallVec::new();
+        let mut places: SmallVec<[Place; 128]> = SmallVec::new();
         let mut tried: SmallVec<[u32; 16]> = SmallVec::new();
         let alike = index > 0 && self.needs[index - 1] == need;
         for &card in &self.cards {
@@ -408,14 +519,27 @@ impl<'a> Picker<'a> {
                 continue;
             }
             tried.push(card);
+            let first = places.len();
             self.places_on(card, &need, &mut |place| places.push(place));
+            if !self.all_starts {
+                self.drop_worse(&mut places, first);
+            }
         }
-        if let Some(last) = self.last.last().filter(|_| self.all && alike) {
-            // Alike parts in one order only.
+        // Alike parts in one order only, if every start is listed: where some were left out, the first
+        // part may have one behind that of the second.
+        if let Some(last) = self
+            .last
+            .last()
+            .filter(|_| self.all && self.all_starts && alike)
+        {
             places.retain(|place| (place.card, place.start) >= (last.card, last.start));
         }
         places.sort_unstable();
         for place in places {
+            if self.steps == 0 {
+                return ControlFlow::Break(());
+            }
+            self.steps -= 1;
             let at = place.card as usize;
             let (state, devices) = (self.states[at], self.devices);
             use_part(self.hardware, &mut self.states[at], &need, Some(place));
@@ -430,22 +554,57 @@ impl<'a> Picker<'a> {
         ControlFlow::Continue(())
     }
 
+    /// Of the places on one card, listed from `first` on, leaves those that no other covers: where an
+    /// instance starts matters only for what still fits beside it.
+    fn drop_worse(&self, places: &mut SmallVec<[Place; 128]>, first: usize) {
+        let Some(geometry) = self.hardware.geometry() else {
+            return;
+        };
+        places[first..].sort_unstable();
+        let mut kept: SmallVec<[(Place, MigState); 16]> = SmallVec::new();
+        for place in places.drain(first..) {
+            let Some(profile) = place.profile else {
+                kept.push((place, MigState::EMPTY));
+                continue;
+            };
+            let (card, state) = (place.card, self.states[place.card as usize].mig);
+            let after = geometry.put(state, profile, place.start).unwrap_or(state);
+            let covers = |(other, others): &(Place, MigState)| match self.hardware.mode(card) {
+                // Which instances exist is no matter of what would fit.
+                Mode::MigStatic(_) => other.profile == place.profile,
+                _ => geometry.covers(*others, after),
+            };
+            if !kept.iter().any(covers) {
+                kept.retain(|(_, others)| {
+                    matches!(self.hardware.mode(card), Mode::MigStatic(_))
+                        || !geometry.covers(after, *others)
+                });
+                kept.push((place, after));
+            }
+        }
+        places.extend(kept.into_iter().map(|(place, _)| place));
+    }
+
     /// Whether a card is like one that was tried at this step and is as untouched as that.
     fn is_twin_of_any(&self, card: u32, tried: &[u32]) -> bool {
         let links = self.hardware.links.as_ref();
         let linked = links.is_some_and(|links| !links.is_uniform());
         !linked
+            && !self.by_name
+            && !self.grouped.contains(card)
             && tried.iter().any(|&other| {
                 let untouched = !self.devices.cards.contains(other);
                 untouched
+                    && !self.grouped.contains(other)
                     && self.states[other as usize] == self.states[card as usize]
                     && self.hardware.mode(other) == self.hardware.mode(card)
             })
     }
 }
 
-/// What an instance costs a card beyond its own room. Where instances exist, cards with the fewest
-/// slices left first.
+/// What an instance costs a card beyond its own room: where instances exist, what is left of the card,
+/// so that the fullest goes first; always less than where one must be made, which costs ways to cut
+/// the rest.
 fn loss(geometry: &Geometry, mode: &Mode, before: MigState, after: MigState) -> u32 {
     match mode {
         Mode::MigStatic(_) => u32::from(geometry.units).saturating_sub(after.mask.count_ones()),
@@ -454,7 +613,7 @@ fn loss(geometry: &Geometry, mode: &Mode, before: MigState, after: MigState) -> 
                 let base = u32::from(geometry.flexibility(state));
                 base << 16 | u32::from(geometry.flexibility_of_all(state))
             };
-            flexibility(before).saturating_sub(flexibility(after))
+            flexibility(before).saturating_sub(flexibility(after)) | 1 << 31
         }
     }
 }
@@ -464,12 +623,10 @@ fn use_part(hardware: &Hardware, state: &mut CardState, need: &Need, place: Opti
     state.parts += 1;
     match need {
         Need::Replica => state.replicas += 1,
-        Need::Share {
-            memory_mib,
-            compute_milli,
-        } => {
-            state.memory_mib += u64::from(*memory_mib);
-            state.compute_milli += compute_milli;
+        Need::Share(share) => {
+            state.memory_mib += u64::from(share.memory_mib);
+            state.compute_milli += share.compute_milli;
+            state.reserving += share.reserving;
         }
         Need::Slice(_) => {
             let placed = place.and_then(|place| Some((place.profile?, place.start)));
@@ -491,7 +648,7 @@ fn note(devices: &mut Devices, hardware: &Hardware, need: &Need, place: Place) {
         .profile
         .and_then(|ix| hardware.geometry().and_then(|geometry| geometry.get(ix)));
     match (need, profile) {
-        (Need::Share { .. }, _) => devices.push(slice(Slice::SHARE)),
+        (Need::Share(_), _) => devices.push(slice(Slice::SHARE)),
         (Need::Replica, _) => devices.push(slice(Slice::REPLICA)),
         (Need::Slice(_), Some(profile)) => devices.push(slice(profile.id)),
         (Need::Slice(_), None) => false,

@@ -55,11 +55,17 @@ pub(crate) enum Mode {
 pub(crate) enum Need {
     /// One of these profiles, cheapest first.
     Slice(SmallVec<[ProfileIx; 16]>),
-    Share {
-        memory_mib: u32,
-        compute_milli: u32,
-    },
+    Share(Share),
     Replica,
+}
+
+/// What one share takes of its card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) memory_mib: u32,
+    pub(crate) compute_milli: u32,
+    /// 1 if it counts overheads, so that the card's reserve is kept free.
+    pub(crate) reserving: u32,
 }
 
 /// What is wrong with the cards that a node is said to have.
@@ -316,19 +322,28 @@ impl Hardware {
                 memory,
                 compute_milli,
             } => {
+                let reserving = ask.source.overhead.processes > 0;
+                let mut compute_milli = compute_milli;
                 let memory_mib = match memory {
-                    ShareMemory::Mib(0) => 0,
+                    ShareMemory::Mib(0) | ShareMemory::Milli(0) => 0,
                     ShareMemory::Mib(mib) => self.memory_needed(ask, mib, Inside::Card).total,
-                    // A part of the card is all that the processes have, overhead and all.
+                    // Where nobody told how much memory there is, a part of it is a part of the card.
+                    ShareMemory::Milli(milli) if self.memory_mib == 0 => {
+                        compute_milli = compute_milli.max(milli);
+                        0
+                    }
+                    // A part of the card is all that the processes have, overhead and all. Never 0,
+                    // which would be no limit.
                     ShareMemory::Milli(milli) => {
-                        let of_card = self.memory_for_shares(ask) * u64::from(milli) / 1000;
-                        u32::try_from(of_card).unwrap_or(u32::MAX)
+                        let of_card = self.memory_for_shares(reserving) * u64::from(milli) / 1000;
+                        u32::try_from(of_card).unwrap_or(u32::MAX).max(1)
                     }
                 };
-                Some(Need::Share {
+                Some(Need::Share(Share {
                     memory_mib,
                     compute_milli,
-                })
+                    reserving: u32::from(reserving && memory_mib > 0),
+                }))
             }
             Part::Slice(SliceChoice::Profile(name)) => {
                 let ix = self.geometry()?.profile(name)?;
@@ -373,9 +388,20 @@ impl Hardware {
         })
     }
 
-    /// Memory of a card that shares like this one may take in all.
-    pub(crate) fn memory_for_shares(&self, ask: &CardAsk) -> u64 {
-        if ask.source.overhead.processes == 0 {
+    /// What the shares of an ask take each; `None`: it asks for none.
+    pub(crate) fn share(&self, ask: &CardAsk) -> Option<Share> {
+        ask.parts().find_map(|(_, part)| match part {
+            Part::Share { .. } => match self.need(ask, part)? {
+                Need::Share(share) => Some(share),
+                Need::Slice(_) | Need::Replica => None,
+            },
+            Part::Slice(_) | Part::Replica => None,
+        })
+    }
+
+    /// Memory of a card that its shares may take in all, with or without the card's reserve.
+    pub(crate) fn memory_for_shares(&self, reserving: bool) -> u64 {
+        if !reserving {
             return self.memory_mib.into();
         }
         let usable = OverheadTable::DEFAULT.usable_mib(self.memory_mib, Inside::Card);
@@ -384,7 +410,12 @@ impl Hardware {
 
     /// Whether a loose profile satisfies a part of an ask.
     pub(crate) fn loose_suits(&self, ask: &CardAsk, part: Part<'_>, loose: usize) -> bool {
-        let Some((name, ix)) = self.loose.get(loose) else {
+        // A device names its loose slice by one byte.
+        let Some((name, ix)) = self
+            .loose
+            .get(loose)
+            .filter(|_| loose <= usize::from(u8::MAX))
+        else {
             return false;
         };
         match part {

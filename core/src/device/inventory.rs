@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::{
     Devices, Slice,
     ask::CardAsk,
-    hardware::{Hardware, Mode, Need},
+    hardware::{Hardware, Mode, Share},
     links::Nearness,
     mig::MigState,
     parts,
@@ -61,11 +61,26 @@ impl Pool {
 
 /// Cards of one kind that have no identity, because there are more than a [`CardSet`] holds: shares
 /// under the cards' own name, as time slicing makes them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Counted {
     pub(crate) kind: KindIx,
+    pub(crate) hardware: Arc<Hardware>,
     pub(crate) all: u32,
-    pub(crate) used: u32,
+    /// Wide enough for all that pods can ask for, or giving back would not be exact.
+    pub(crate) used: u64,
+}
+
+impl Counted {
+    fn free(&self) -> u32 {
+        u64::from(self.all).saturating_sub(self.used) as u32
+    }
+}
+
+impl PartialEq for Counted {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, self.all, self.used) == (other.kind, other.all, other.used)
+            && Arc::ptr_eq(&self.hardware, &other.hardware)
+    }
 }
 
 /// MIG instances of which only the number is known.
@@ -81,6 +96,8 @@ pub(crate) struct Loose {
 pub(crate) struct CardState {
     pub(crate) mig: MigState,
     pub(crate) memory_mib: u64,
+    /// Shares that count overheads: as long as there are some, the card's reserve is nobody's.
+    pub(crate) reserving: u32,
     pub(crate) compute_milli: u32,
     pub(crate) replicas: u32,
     /// Slices, shares and replicas taken.
@@ -100,6 +117,15 @@ pub(crate) enum CardUse {
     Sliced(u16),
     /// Nothing that can be given.
     Gone,
+}
+
+/// What is left of a node's cards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Cards of any kind that can be taken as a whole.
+    pub(crate) free: u32,
+    /// Of cards that are used in parts, in thousandths of a card.
+    pub(crate) milli: u32,
 }
 
 /// Members of a share group on a card.
@@ -155,6 +181,7 @@ impl Inventory {
             let Some(all) = CardSet::first(count) else {
                 inventory.counted.push(Counted {
                     kind,
+                    hardware,
                     all: count,
                     used: 0,
                 });
@@ -242,19 +269,28 @@ impl Inventory {
         found.map(|usage| usage.card.into())
     }
 
+    /// Cards of a kind that have members of some share group.
+    pub(super) fn grouped(&self, kind: KindIx) -> CardSet {
+        let uses = self.groups.iter().filter(|usage| usage.kind == kind);
+        uses.fold(CardSet::EMPTY, |set, usage| {
+            set.union(CardSet(1 << usage.card))
+        })
+    }
+
     /// How many members with this ask fit at once, judged by these cards alone. Exact.
     pub(crate) fn capacity(&self, ask: &CardAsk) -> u32 {
         if ask.plain {
             return self.free(ask.kind) / ask.whole().max(1);
         }
         let Some(pool) = self.pool(ask.kind) else {
-            let bare = ask.source.only.is_none() && ask.source.near == Nearness::Any;
-            let whole = ask.whole();
-            return if bare && whole > 0 && ask.source.models.is_empty() {
-                self.free(ask.kind) / whole
-            } else {
-                0
-            };
+            let counted = self.counted.iter().find(|counted| counted.kind == ask.kind);
+            let near = ask.source.near == Nearness::Any || ask.whole() == 1;
+            let fitting = counted.filter(|counted| {
+                near && ask.source.only.is_none() && counted.hardware.passes(ask)
+            });
+            return fitting.map_or(0, |counted| {
+                counted.free().checked_div(ask.whole()).unwrap_or(0)
+            });
         };
         if !pool.hardware.passes(ask) {
             return 0;
@@ -273,7 +309,7 @@ impl Inventory {
         }
     }
 
-    /// Whether links tell the cards of a kind apart.
+    /// Whether it matters which of the free cards of a kind are taken.
     pub(crate) fn is_linked(&self, kind: KindIx) -> bool {
         self.pool(kind).is_some_and(|pool| {
             let links = pool.hardware.links.as_ref();
@@ -291,8 +327,7 @@ impl Inventory {
         let Some(links) = links.filter(|_| ask.whole() > 1) else {
             return 0;
         };
-        let bottleneck = links.describe(devices.cards).bottleneck;
-        let direct = bottleneck.is_some_and(super::links::Link::is_fabric);
+        let direct = links.is_fabric(devices.cards);
         let pairs = i64::from(ask.whole() * (ask.whole() - 1) / 2);
         i64::from(links.worth(devices.cards)) / pairs.max(1) / 1024 + (i64::from(direct) << 31)
     }
@@ -325,51 +360,28 @@ impl Inventory {
         }
     }
 
-    /// In how many ways MIG instances can still be added, over all cards that take some.
-    pub(crate) fn flexibility(&self) -> u32 {
-        let pools = self.pools.iter();
-        let cards = pools.flat_map(|pool| {
-            let geometry = pool.hardware.geometry();
-            pool.partable().iter().filter_map(move |card| {
-                let state = self.states(pool).get(card as usize)?;
-                match pool.hardware.mode(card) {
-                    Mode::MigDynamic | Mode::MigStatic(_) => {
-                        Some(u32::from(geometry?.flexibility(state.mig)))
-                    }
-                    _ => None,
-                }
-            })
-        });
-        cards.sum()
-    }
-
     /// How many cards of a kind can be taken as a whole.
     pub(crate) fn free(&self, kind: KindIx) -> u32 {
         let counted = || self.counted.iter().find(|counted| counted.kind == kind);
         match self.pool(kind) {
             Some(pool) => pool.free().len(),
-            None => counted().map_or(0, |counted| counted.all.saturating_sub(counted.used)),
+            None => counted().map_or(0, Counted::free),
         }
     }
 
     /// How many cards of each kind can be taken as a whole.
     pub(crate) fn free_by_kind(&self) -> impl Iterator<Item = (KindIx, u32)> + '_ {
         let pools = self.pools.iter().map(|pool| (pool.kind, pool.free().len()));
-        let counted = self
-            .counted
-            .iter()
-            .map(|counted| (counted.kind, counted.all.saturating_sub(counted.used)));
-        pools.chain(counted)
+        pools.chain(
+            self.counted
+                .iter()
+                .map(|counted| (counted.kind, counted.free())),
+        )
     }
 
-    /// How many cards of any kind can be taken as a whole.
-    pub(crate) fn free_in_all(&self) -> u32 {
-        self.free_by_kind()
-            .fold(0, |sum, (_, free)| sum.saturating_add(free))
-    }
-
-    /// What is left of cards that are used in parts, in thousandths of a card.
-    pub(crate) fn left_milli(&self) -> u32 {
+    /// What is left of all cards.
+    pub(crate) fn left(&self) -> Left {
+        let free = self.free_by_kind();
         let pools = self.pools.iter();
         let milli = pools.flat_map(|pool| {
             let states = self.states(pool);
@@ -379,7 +391,49 @@ impl Inventory {
                 .filter_map(move |card| Some((card, states.get(card as usize)?)))
                 .map(|(card, state)| parts::left_milli(&pool.hardware, card, state))
         });
-        milli.fold(0, u32::saturating_add)
+        Left {
+            free: free.fold(0, |sum, (_, free)| sum.saturating_add(free)),
+            milli: milli.fold(0, u32::saturating_add),
+        }
+    }
+
+    /// What would be left if these devices, which are free, were taken.
+    pub(crate) fn left_after(&self, ask: &CardAsk, devices: &Devices) -> Left {
+        let mut left = self.left();
+        let Some(pool) = self.pool(ask.kind) else {
+            left.free = left.free.saturating_sub(ask.count());
+            return left;
+        };
+        if ask.whole() > 0 {
+            let free = devices.cards.intersection(pool.free());
+            left.free = left.free.saturating_sub(free.len());
+            return left;
+        }
+        let hardware = &*pool.hardware;
+        let share = hardware.share(ask);
+        let opened = devices.cards.intersection(pool.free());
+        left.free = left.free.saturating_sub(opened.len());
+        for card in devices.cards.intersection(pool.partable()).iter() {
+            let Some(before) = self.states(pool).get(card as usize) else {
+                continue;
+            };
+            let mut after = *before;
+            for slice in devices
+                .slices()
+                .filter(|slice| u32::from(slice.card) == card)
+            {
+                change_state(&mut after, hardware, ask, share, slice, true);
+            }
+            if before.parts > 0 {
+                left.milli = left
+                    .milli
+                    .saturating_sub(parts::left_milli(hardware, card, before));
+            }
+            left.milli = left
+                .milli
+                .saturating_add(parts::left_milli(hardware, card, &after));
+        }
+        left
     }
 
     /// Takes the devices of an ask. Devices that the node does not have are ignored.
@@ -420,7 +474,12 @@ impl Inventory {
     fn change(&mut self, ask: &CardAsk, devices: &Devices, taken: bool) {
         let Some(at) = self.pools.iter().position(|pool| pool.kind == ask.kind) else {
             if let Some(counted) = self.counted.iter_mut().find(|c| c.kind == ask.kind) {
-                counted.used = step(counted.used, ask.count(), taken);
+                let count = u64::from(ask.count());
+                counted.used = if taken {
+                    counted.used.saturating_add(count)
+                } else {
+                    counted.used.saturating_sub(count)
+                };
             }
             return;
         };
@@ -444,70 +503,33 @@ impl Inventory {
         let pool = &self.pools[at];
         let (kind, first) = (pool.kind, pool.first as usize);
         let hardware = pool.hardware.clone();
-        let changed = |inventory: &mut Self, card: u32, change: &dyn Fn(&mut CardState)| {
-            if card as usize >= hardware.modes.len() {
-                return;
+        let share = hardware.share(ask);
+        for slice in devices.slices() {
+            if slice.card == Slice::NO_CARD {
+                let mut loose = self.loose.iter_mut().filter(|loose| loose.kind == kind);
+                if let Some(loose) = loose.nth(usize::from(slice.profile)) {
+                    loose.used = step(loose.used, 1, taken);
+                }
+                continue;
             }
-            let Some(state) = inventory.states.get_mut(first + card as usize) else {
-                return;
-            };
-            change(state);
-            state.parts = step(state.parts, 1, taken);
-            state.exclusive = match (taken, ask.exclusive) {
-                _ if state.parts == 0 => None,
-                (true, Some(owner)) => Some(owner),
-                _ => state.exclusive,
-            };
+            let card = usize::from(slice.card);
+            let state = self
+                .states
+                .get_mut(first + card)
+                .filter(|_| card < hardware.modes.len());
+            let Some(state) = state else { continue };
+            if !change_state(state, &hardware, ask, share, slice, taken) {
+                continue;
+            }
             let set = CardSet(1 << card);
-            let pool = &mut inventory.pools[at];
+            let pool = &mut self.pools[at];
             pool.parted = if state.parts > 0 {
                 pool.parted.union(set)
             } else {
                 pool.parted.difference(set)
             };
             if let Some(group) = ask.group {
-                inventory.count_group(kind, group, card, taken);
-            }
-        };
-        let share = ask.parts().find_map(|(_, part)| hardware.need(ask, part));
-        for slice in devices.slices() {
-            let card = u32::from(slice.card);
-            if slice.card == Slice::NO_CARD {
-                let mut loose = self.loose.iter_mut().filter(|loose| loose.kind == kind);
-                if let Some(loose) = loose.nth(usize::from(slice.profile)) {
-                    loose.used = step(loose.used, 1, taken);
-                }
-            } else if slice.profile == Slice::REPLICA {
-                changed(self, card, &|state| {
-                    state.replicas = step(state.replicas, 1, taken);
-                });
-            } else if slice.profile == Slice::SHARE {
-                let Some(Need::Share {
-                    memory_mib,
-                    compute_milli,
-                }) = share
-                else {
-                    continue;
-                };
-                let memory = u64::from(memory_mib);
-                changed(self, card, &|state| {
-                    state.memory_mib = if taken {
-                        state.memory_mib.saturating_add(memory)
-                    } else {
-                        state.memory_mib.saturating_sub(memory)
-                    };
-                    state.compute_milli = step(state.compute_milli, compute_milli, taken);
-                });
-            } else if let Some((geometry, ix)) = hardware.instance(slice.profile) {
-                changed(self, card, &|state| {
-                    let after = if taken {
-                        geometry.put(state.mig, ix, slice.start)
-                    } else {
-                        geometry.take_out(state.mig, ix, slice.start)
-                    };
-                    debug_assert!(after.is_some(), "a slice is given twice");
-                    state.mig = after.unwrap_or(state.mig);
-                });
+                self.count_group(kind, group, slice.card.into(), taken);
             }
         }
     }
@@ -595,8 +617,8 @@ impl Inventory {
             }
         }
         for counted in &self.counted {
-            hasher.write_u64(u64::from(counted.kind) << 32 | u64::from(counted.used));
-            hasher.write_u32(counted.all);
+            hasher.write_u64(u64::from(counted.kind) << 32 | u64::from(counted.hardware.id));
+            hasher.write_u64(counted.used);
         }
         for loose in &self.loose {
             hasher.write_u64(u64::from(loose.all) << 32 | u64::from(loose.used));
@@ -605,6 +627,52 @@ impl Inventory {
             core::hash::Hash::hash(usage, hasher);
         }
     }
+}
+
+/// Puts one part on a card or takes it off; false when the card does not know such parts.
+fn change_state(
+    state: &mut CardState,
+    hardware: &Hardware,
+    ask: &CardAsk,
+    share: Option<Share>,
+    slice: Slice,
+    taken: bool,
+) -> bool {
+    match slice.profile {
+        Slice::REPLICA => state.replicas = step(state.replicas, 1, taken),
+        Slice::SHARE => {
+            let Some(share) = share else {
+                return false;
+            };
+            let memory = u64::from(share.memory_mib);
+            state.memory_mib = if taken {
+                state.memory_mib.saturating_add(memory)
+            } else {
+                state.memory_mib.saturating_sub(memory)
+            };
+            state.compute_milli = step(state.compute_milli, share.compute_milli, taken);
+            state.reserving = step(state.reserving, share.reserving, taken);
+        }
+        id => {
+            let Some((geometry, ix)) = hardware.instance(id) else {
+                return false;
+            };
+            let after = if taken {
+                geometry.put(state.mig, ix, slice.start)
+            } else {
+                geometry.take_out(state.mig, ix, slice.start)
+            };
+            debug_assert!(after.is_some(), "a slice is given twice");
+            state.mig = after.unwrap_or(state.mig);
+        }
+    }
+    state.parts = step(state.parts, 1, taken);
+    state.exclusive = match (taken, ask.exclusive) {
+        _ if state.parts == 0 => None,
+        (true, Some(owner)) => Some(owner),
+        _ => state.exclusive,
+    };
+    true
 }
 
 fn step(value: u32, by: u32, up: bool) -> u32 {

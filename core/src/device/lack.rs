@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 
 use super::{
     ask::{CardAsk, Part},
-    hardware::{Mode, Need},
+    hardware::{Mode, Need, Share},
     inventory::Inventory,
     links::Nearness,
     parts,
@@ -90,10 +90,10 @@ impl Inventory {
         let left = |of: &dyn Fn(u32) -> u64| cards.iter().map(of).sum::<u64>();
         let state = |card: u32| states.get(card as usize).copied().unwrap_or_default();
         match (first, need) {
-            (Some((_, Part::Share { .. })), Some(Need::Share { memory_mib, .. }))
+            (Some((_, Part::Share { .. })), Some(Need::Share(Share { memory_mib, .. })))
                 if memory_mib > 0 =>
             {
-                let all = hardware.memory_for_shares(ask);
+                let all = hardware.memory_for_shares(ask.source.overhead.processes > 0);
                 let free = left(&|card| match hardware.mode(card) {
                     Mode::Shared => all.saturating_sub(state(card).memory_mib),
                     _ => 0,
@@ -101,7 +101,7 @@ impl Inventory {
                 let one = (each * u64::from(memory_mib)) << 20;
                 Measure::new("card memory", one, fits * one, free << 20)
             }
-            (Some((_, Part::Share { .. })), Some(Need::Share { compute_milli, .. })) => {
+            (Some((_, Part::Share { .. })), Some(Need::Share(Share { compute_milli, .. }))) => {
                 let free = left(&|card| match hardware.mode(card) {
                     Mode::Shared => 1000_u64.saturating_sub(state(card).compute_milli.into()),
                     _ => 0,
@@ -132,7 +132,7 @@ impl Inventory {
             (Some((_, Part::Replica)), _) => {
                 let free = left(&|card| match hardware.mode(card) {
                     Mode::Replicas(_) => {
-                        parts::times(hardware, ask, card, &state(card), &Need::Replica).into()
+                        parts::times(hardware, card, &state(card), &Need::Replica).into()
                     }
                     _ => 0,
                 });

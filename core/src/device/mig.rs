@@ -23,7 +23,7 @@ mod geometry;
 mod grid;
 #[cfg(feature = "alloc")]
 mod layouts;
-#[cfg(test)]
+#[cfg(all(test, feature = "alloc"))]
 mod tests;
 #[cfg(feature = "alloc")]
 mod worth;

@@ -16,7 +16,7 @@ mod blackwell;
 mod hopper;
 mod rtx_blackwell;
 mod table;
-#[cfg(test)]
+#[cfg(all(test, feature = "alloc"))]
 mod tests;
 mod volta_turing;
 

@@ -9,7 +9,7 @@
 use core::fmt;
 
 pub mod label;
-#[cfg(test)]
+#[cfg(all(test, feature = "alloc"))]
 mod tests;
 
 use super::mig::{Geometry, Profile, ProfileIx};

@@ -5,13 +5,11 @@
 //! and only if the parts can be chosen so that no card holds more than `m` of them (edges of a
 //! bipartite graph between cards and parts of a member, coloured by member: König's theorem).
 
-use alloc::vec::Vec;
-
 use smallvec::SmallVec;
 
 use super::{
     Slice,
-    ask::{CardAsk, MOST_PROFILES},
+    ask::{CardAsk, MOST_PROFILES, Part},
     hardware::{Hardware, Mode, Need},
     inventory::{CardState, Inventory, Pool},
     mig::{Geometry, MigState, ProfileIx},
@@ -26,33 +24,46 @@ pub(super) fn capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> u32
     loose_capacity(inventory, pool, ask).saturating_add(placed_capacity(inventory, pool, ask))
 }
 
-/// Members that slices of unknown cards can serve. Whether they are on distinct cards nobody can
-/// tell, so several on the same card cannot be promised.
+/// Whether an ask can be served by slices of unknown cards: whether they are on distinct cards nobody
+/// can tell, so what must be on one card, or on cards with some name, cannot be promised.
+pub(super) fn takes_loose(pool: &Pool, ask: &CardAsk) -> bool {
+    !pool.hardware.loose.is_empty()
+        && !(ask.apart() == Apart::Same && ask.count() > 1)
+        && ask.source.only.is_none()
+        && ask.group.is_none()
+        && ask.exclusive.is_none()
+}
+
+/// Members that slices of unknown cards can serve. By Hall's theorem so many that no choice among
+/// the entries of the request needs more than there is of the profiles that would do for it.
 fn loose_capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> u32 {
-    if pool.hardware.loose.is_empty() || (ask.apart() == Apart::Same && ask.count() > 1) {
+    if !takes_loose(pool, ask) {
         return 0;
     }
-    // Entries of a request name different profiles, so each has instances of its own; where one
-    // profile would do for two entries, sharing it out in order is a choice, not a count.
-    let mut free: SmallVec<[u32; 8]> = inventory
-        .loose(pool.kind)
-        .map(|loose| loose.all.saturating_sub(loose.used))
-        .collect();
-    let mut members = 0;
-    'member: loop {
-        for (count, part) in ask.parts() {
-            for _ in 0..count {
-                let place = (0..free.len())
-                    .find(|&at| free[at] > 0 && pool.hardware.loose_suits(ask, part, at));
-                match place {
-                    Some(at) => free[at] -= 1,
-                    None => break 'member,
-                }
-            }
-        }
-        members += 1;
-    }
-    members
+    let entries: SmallVec<[(u32, Part<'_>); MOST_PROFILES]> = ask.parts().collect();
+    let suits = |entries: u32, list: &SmallVec<[(u32, Part<'_>); MOST_PROFILES]>, at: usize| {
+        let mut chosen = list
+            .iter()
+            .enumerate()
+            .filter(|(entry, _)| entries >> entry & 1 == 1);
+        chosen.any(|(_, (_, part))| pool.hardware.loose_suits(ask, *part, at))
+    };
+    (1..1_u32 << entries.len())
+        .map(|chosen| {
+            let free = inventory.loose(pool.kind).enumerate();
+            let free = free.filter(|(at, _)| suits(chosen, &entries, *at));
+            let free: u64 = free
+                .map(|(_, loose)| u64::from(loose.all.saturating_sub(loose.used)))
+                .sum();
+            let needed = entries
+                .iter()
+                .enumerate()
+                .filter(|(entry, _)| chosen >> entry & 1 == 1);
+            let needed: u64 = needed.map(|(_, (count, _))| u64::from(*count)).sum();
+            u32::try_from(free / needed.max(1)).unwrap_or(u32::MAX)
+        })
+        .min()
+        .unwrap_or(0)
 }
 
 fn placed_capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> u32 {
@@ -72,7 +83,7 @@ fn placed_capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> u32 {
     let mut fits: SmallVec<[u32; 16]> = cards
         .iter()
         .filter_map(|&card| Some((card, states.get(card as usize)?)))
-        .map(|(card, state)| times(hardware, ask, card, state, need))
+        .map(|(card, state)| times(hardware, card, state, need))
         .collect();
     if ask.group.is_some() {
         // All members of the group go to one card.
@@ -135,30 +146,19 @@ fn members(fits: &mut [u32], count: u32, apart: Apart) -> u32 {
 }
 
 /// How many parts of one kind still fit on a card.
-pub(super) fn times(
-    hardware: &Hardware,
-    ask: &CardAsk,
-    card: u32,
-    state: &CardState,
-    need: &Need,
-) -> u32 {
+pub(super) fn times(hardware: &Hardware, card: u32, state: &CardState, need: &Need) -> u32 {
     match (hardware.mode(card), need) {
         (Mode::Replicas(replicas), Need::Replica) => replicas.saturating_sub(state.replicas),
-        (
-            Mode::Shared,
-            &Need::Share {
-                memory_mib,
-                compute_milli,
-            },
-        ) => {
-            let memory = match memory_mib {
+        (Mode::Shared, &Need::Share(share)) => {
+            let memory = match share.memory_mib {
                 0 => u64::from(u32::MAX),
                 mib => {
-                    let all = hardware.memory_for_shares(ask);
+                    let reserving = share.reserving > 0 || state.reserving > 0;
+                    let all = hardware.memory_for_shares(reserving);
                     all.saturating_sub(state.memory_mib) / u64::from(mib)
                 }
             };
-            let compute = match compute_milli {
+            let compute = match share.compute_milli {
                 0 => u32::MAX,
                 milli => 1000_u32.saturating_sub(state.compute_milli) / milli,
             };
@@ -168,19 +168,51 @@ pub(super) fn times(
             let Some(geometry) = hardware.geometry() else {
                 return 0;
             };
-            match profiles.as_slice() {
-                [profile] if *mode == Mode::MigDynamic => geometry.most(state.mig, *profile).into(),
-                profiles => {
-                    let entry = [(1, Need::Slice(profiles.into()))];
-                    let best = combinations(geometry, mode, state.mig, &entry);
-                    best.iter()
-                        .map(|counts| u32::from(counts[0]))
-                        .max()
-                        .unwrap_or(0)
+            match (mode, profiles.as_slice()) {
+                (Mode::MigDynamic, [profile]) => geometry.most(state.mig, *profile).into(),
+                (Mode::MigDynamic, profiles) => most_of(geometry, state.mig, profiles),
+                // Those that exist are disjoint, so all that are free can be had.
+                _ => {
+                    let free = profiles.iter();
+                    let free = free.map(|&profile| starts(geometry, mode, state.mig, profile));
+                    free.map(u16::count_ones).sum()
                 }
             }
         }
         _ => 0,
+    }
+}
+
+fn lowest_start(starts: u16) -> Option<u8> {
+    (starts != 0).then(|| starts.trailing_zeros() as u8)
+}
+
+/// How many instances of any of these profiles fit at once. One after the other, those that end first,
+/// and of these those that need the fewest engines: the rule for intervals, which engines do not upset
+/// because some profile of each size needs none but what its units bring (tested for every state).
+fn most_of(geometry: &Geometry, mig: MigState, profiles: &[ProfileIx]) -> u32 {
+    let mut state = mig;
+    let mut count = 0;
+    loop {
+        let mut first: Option<(u32, u32, MigState)> = None;
+        for &profile in profiles {
+            let Some(start) = lowest_start(geometry.starts(state, profile)) else {
+                continue;
+            };
+            let Some(after) = geometry.put(state, profile, start) else {
+                continue;
+            };
+            let end = u32::from(start) + geometry.units_of(profile, start).count_ones();
+            let engines = after.engines_in_use();
+            if first.is_none_or(|(least, fewest, _)| (end, engines) < (least, fewest)) {
+                first = Some((end, engines, after));
+            }
+        }
+        let Some((_, _, after)) = first else {
+            return count;
+        };
+        state = after;
+        count += 1;
     }
 }
 
@@ -205,7 +237,7 @@ fn mixed_capacity(
     let Some(geometry) = hardware.geometry() else {
         return 0;
     };
-    let of_cards: Vec<Vec<Counts>> = cards
+    let of_cards: SmallVec<[Combinations; 8]> = cards
         .iter()
         .filter_map(|&card| Some((card, states.get(card as usize)?)))
         .map(|(card, state)| combinations(geometry, hardware.mode(card), state.mig, entries))
@@ -214,20 +246,28 @@ fn mixed_capacity(
     let most = |entry: usize| {
         let sum: u32 = of_cards
             .iter()
-            .map(|counts| u32::from(counts.iter().map(|counts| counts[entry]).max().unwrap_or(0)))
+            .map(|counts| {
+                counts
+                    .list
+                    .iter()
+                    .map(|counts| counts[entry])
+                    .max()
+                    .unwrap_or(0)
+            })
+            .map(u32::from)
             .sum();
         sum / entries[entry].0.max(1)
     };
     let high = (0..entries.len()).map(most).min().unwrap_or(0);
     if apart == Apart::Same {
-        let on_card = |counts: &Vec<Counts>| {
+        let on_card = |counts: &Combinations| {
             let members = |counts: &Counts| {
                 let entries = entries.iter().zip(counts);
                 entries
                     .map(|((count, _), &fits)| u32::from(fits) / count)
                     .min()
             };
-            counts.iter().filter_map(members).max().unwrap_or(0)
+            counts.list.iter().filter_map(members).max().unwrap_or(0)
         };
         return of_cards.iter().map(on_card).sum();
     }
@@ -240,7 +280,7 @@ fn mixed_capacity(
 /// Whether so many members fit: some choice of a combination on each card adds up to what they need,
 /// with no more than `members` parts on a card when a member's parts must be on distinct cards.
 fn mixed_fits(
-    of_cards: &[Vec<Counts>],
+    of_cards: &[Combinations],
     entries: &[(u32, Need)],
     members: u32,
     apart: Apart,
@@ -254,26 +294,27 @@ fn mixed_fits(
     } else {
         u32::MAX
     };
-    let mut reached: Vec<Counts> = [Counts::default()].into();
+    let mut reached = Combinations::default();
+    reached.add(Counts::default());
     for combinations in of_cards {
-        let mut next: Vec<Counts> = Vec::new();
-        for sum in &reached {
-            for counts in combinations {
+        let mut next = Combinations::default();
+        for sum in &reached.list {
+            for counts in &combinations.list {
                 visit_within(*counts, limit, &mut |counts| {
                     let mut total = *sum;
                     for ((slot, more), wanted) in total.iter_mut().zip(counts).zip(wanted) {
                         *slot = slot.saturating_add(more).min(wanted);
                     }
-                    next.push(total);
+                    next.add(total);
                 });
             }
         }
-        reached = not_dominated(next);
-        if reached.contains(&wanted) {
+        reached = next;
+        if reached.list.contains(&wanted) {
             return true;
         }
     }
-    reached.contains(&wanted)
+    reached.list.contains(&wanted)
 }
 
 /// The largest parts of a combination with at most `limit` parts in all.
@@ -292,17 +333,39 @@ fn visit_within(counts: Counts, limit: u32, visit: &mut dyn FnMut(Counts)) {
     }
 }
 
-/// All ways to fill a card with parts of the entries, without those that are part of another.
+/// Numbers of parts that can be had together, without those that are part of another.
+#[derive(Clone, Debug, Default)]
+struct Combinations {
+    list: SmallVec<[Counts; 12]>,
+}
+
+impl Combinations {
+    fn add(&mut self, counts: Counts) {
+        let covers =
+            |one: &Counts, other: &Counts| one.iter().zip(other).all(|(one, other)| one >= other);
+        if self.list.iter().any(|known| covers(known, &counts)) {
+            return;
+        }
+        self.list.retain(|known| !covers(&counts, known));
+        self.list.push(counts);
+    }
+}
+
+/// All ways to fill a card with parts of the entries.
 fn combinations(
     geometry: &Geometry,
     mode: &Mode,
     mig: MigState,
     entries: &[(u32, Need)],
-) -> Vec<Counts> {
-    let mut found = Vec::new();
-    let mut placements: SmallVec<[(ProfileIx, u8); 32]> = SmallVec::new();
+) -> Combinations {
+    let mut found = Combinations::default();
+    let mut placements: SmallVec<[(ProfileIx, u8); 48]> = SmallVec::new();
     for (profile, start) in geometry.placements() {
-        if starts(geometry, mode, mig, profile) >> start & 1 == 1 {
+        let wanted =
+            |need: &Need| matches!(need, Need::Slice(profiles) if profiles.contains(&profile));
+        if starts(geometry, mode, mig, profile) >> start & 1 == 1
+            && entries.iter().any(|(_, need)| wanted(need))
+        {
             placements.push((profile, start));
         }
     }
@@ -314,7 +377,7 @@ fn combinations(
         Counts::default(),
         &mut found,
     );
-    not_dominated(found)
+    found
 }
 
 fn fill(
@@ -323,7 +386,7 @@ fn fill(
     mig: MigState,
     entries: &[(u32, Need)],
     counts: Counts,
-    found: &mut Vec<Counts>,
+    found: &mut Combinations,
 ) {
     let mut is_full = true;
     for (at, &(profile, start)) in placements.iter().enumerate() {
@@ -343,21 +406,8 @@ fn fill(
         }
     }
     if is_full {
-        found.push(counts);
+        found.add(counts);
     }
-}
-
-fn not_dominated(mut counts: Vec<Counts>) -> Vec<Counts> {
-    counts.sort_unstable_by(|a, b| b.cmp(a));
-    counts.dedup();
-    let mut kept: Vec<Counts> = Vec::new();
-    for one in counts {
-        let covers = |other: &Counts| other.iter().zip(one).all(|(&other, one)| other >= one);
-        if !kept.iter().any(covers) {
-            kept.push(one);
-        }
-    }
-    kept
 }
 
 /// What is left of a card for parts, in thousandths.
@@ -392,17 +442,10 @@ pub(crate) fn part_of(hardware: &Hardware, ask: &CardAsk, slice: Slice) -> Optio
             _ => return None,
         },
         (_, Slice::SHARE) => {
-            let need = ask.parts().find_map(|(_, part)| hardware.need(ask, part));
-            let Some(Need::Share {
-                memory_mib,
-                compute_milli,
-            }) = need
-            else {
-                return None;
-            };
+            let share = hardware.share(ask)?;
             PartShape::Share {
-                memory_mib,
-                compute_milli,
+                memory_mib: share.memory_mib,
+                compute_milli: share.compute_milli,
             }
         }
         (_, id) => {

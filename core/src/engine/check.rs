@@ -190,7 +190,7 @@ impl Scheduler {
                 cards.push((self.cluster.kind_name(pool.kind), pool.free().0));
             }
             for pool in self.cluster.node(node).cards.counted() {
-                cards.push((self.cluster.kind_name(pool.kind), u64::from(pool.used)));
+                cards.push((self.cluster.kind_name(pool.kind), pool.used));
             }
             cards.sort_unstable();
             for (name, free) in cards {

@@ -207,7 +207,8 @@ impl Scheduler {
             });
         // Cards without identity are shown among the amounts.
         let counted = node.cards.counted().iter().map(|counted| {
-            let free = i64::from(counted.all) - i64::from(counted.used);
+            let used = i64::try_from(counted.used).unwrap_or(i64::MAX);
+            let free = i64::from(counted.all).saturating_sub(used);
             (
                 cluster.kind_name(counted.kind),
                 free,

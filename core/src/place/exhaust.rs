@@ -4,7 +4,8 @@
 //! one, place the members of a batch one by one, check a finished sub-group. Members of a batch are
 //! alike and nodes with equal signatures are interchangeable, so when a member fails on one node
 //! of a signature, no later member of the batch needs to try any of these nodes in that branch: any
-//! plan that uses one of them could be permuted into the branch that failed. The walk keeps its own
+//! plan that uses one of them could be permuted into the branch that failed. The same holds for
+//! devices of one node: when it can give several, later members need not try those that failed. The walk keeps its own
 //! stack, so depth costs heap, not call stack.
 
 use alloc::vec::Vec;
@@ -16,7 +17,7 @@ use crate::{
         Cluster, NodeIx,
         domain::{KeyIx, NO_DOMAIN, NODE_KEY},
     },
-    device::{self, Devices},
+    device::{self, Devices, Wanted},
     gang::Minimum,
     hash::WordHasher,
     place::tree::TreeKind,
@@ -56,6 +57,7 @@ struct Frame {
     mark: usize,
     placed: u32,
     excluded: u32,
+    barred: u32,
 }
 
 /// Memory that is kept between searches.
@@ -67,6 +69,8 @@ pub(crate) struct Scratch {
     devices: Vec<Devices>,
     /// By node: the batch that must not use it in the current branch.
     excluded: Vec<u32>,
+    /// Devices of a node that members of a batch must not use in the current branch.
+    barred: Vec<(u32, NodeIx, Devices)>,
     /// What `excluded` held before, to go back.
     exclusions: Vec<(NodeIx, u32)>,
     seen: Vec<(u64, i64, u32, NodeIx)>,
@@ -75,7 +79,14 @@ pub(crate) struct Scratch {
     terms: Vec<(KeyIx, crate::cluster::relation::TermIx)>,
     has_ports: bool,
     names_nodes: bool,
+    /// Some member says which cards by their numbers, so that no two cards are alike.
+    names_cards: bool,
+    /// Some node had more ways to give a member its devices than were tried.
+    is_cut: bool,
 }
+
+/// On one node so many ways to give a member its devices are tried.
+const MOST_WAYS: usize = 1 << 12;
 
 const NOBODY: u32 = u32::MAX;
 
@@ -124,6 +135,9 @@ impl Search {
             }
         }
         self.retract(cluster, mark, 0);
+        if self.exhaust.is_cut {
+            return Outcome::Undecided;
+        }
         Outcome::Infeasible
     }
 
@@ -133,6 +147,7 @@ impl Search {
         scratch.frames.clear();
         scratch.choices.clear();
         scratch.exclusions.clear();
+        scratch.barred.clear();
         scratch.excluded.clear();
         scratch.excluded.resize(cluster.node_count(), NOBODY);
         list_steps(&mut scratch.steps, cluster, request, 0);
@@ -155,7 +170,11 @@ impl Search {
             templates().any(|template| test(cluster.template(template)))
         };
         scratch.has_ports = any(|compiled| !compiled.source.host_ports.is_empty());
+        scratch.is_cut = false;
+        scratch.names_cards = any(|compiled| compiled.names_cards().is_some());
+        // Nodes of one class need not have the same cards free.
         scratch.names_nodes = any(|compiled| compiled.names_nodes)
+            || scratch.names_cards
             || request
                 .tree
                 .nodes
@@ -211,6 +230,7 @@ impl Search {
             mark: cluster.begin(),
             placed: self.placed.len() as u32,
             excluded: self.exhaust.exclusions.len() as u32,
+            barred: self.exhaust.barred.len() as u32,
         };
         self.exhaust.frames.push(frame);
     }
@@ -254,10 +274,24 @@ impl Search {
             choices.clear();
             match &cluster.template(template).cards {
                 None => choices.push(Devices::NONE),
-                Some(ask) => device::choices(&cluster.node(node).cards, ask, &mut choices),
+                Some(ask) => {
+                    let wanted = Wanted {
+                        by_name: self.exhaust.names_cards,
+                        all_starts: false,
+                        most: MOST_WAYS,
+                    };
+                    let cards = &cluster.node(node).cards;
+                    let all = device::choices(cards, ask, wanted, &mut choices);
+                    self.exhaust.is_cut |= !all;
+                }
             }
             self.steps += choices.len() as u64 / 16;
-            let ways = choices.iter().map(|&devices| Choice::Node(node, devices));
+            // Alike members can change places: what failed for one before fails for this one.
+            let barred = &self.exhaust.barred;
+            let ways = choices
+                .iter()
+                .filter(|&&devices| !barred.contains(&(batch, node, devices)));
+            let ways = ways.map(|&devices| Choice::Node(node, devices));
             self.exhaust.choices.extend(ways);
             self.exhaust.devices = choices;
         }
@@ -323,10 +357,12 @@ impl Search {
                 // The choice before failed.
                 let failed = self.exhaust.choices[frame.next as usize - 1];
                 let further = self.exhaust.choices[..frame.end as usize].get(frame.next as usize);
-                if let (Step::Members(batch), Choice::Node(node, _)) = (step, failed)
-                    && !matches!(further, Some(&Choice::Node(next, _)) if next == node)
-                {
-                    self.exclude_alike(cluster, request, batch, node);
+                if let (Step::Members(batch), Choice::Node(node, devices)) = (step, failed) {
+                    if matches!(further, Some(&Choice::Node(next, _)) if next == node) {
+                        self.exhaust.barred.push((batch, node, devices));
+                    } else {
+                        self.exclude_alike(cluster, request, batch, node);
+                    }
                 }
             }
             if frame.next == frame.end {
@@ -387,6 +423,7 @@ impl Search {
                 scratch.excluded[node.0 as usize] = before;
             }
         }
+        scratch.barred.truncate(frame.barred as usize);
         scratch.choices.truncate(frame.first as usize);
         scratch.frames.pop();
         if let Step::Open(ix) = step {

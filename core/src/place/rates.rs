@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, NodeIx, class::ClassIx, class_capacity, shape::StaticFit, template::TemplateIx,
+        Cluster, NodeIx, capacity_of,
+        class::ClassIx,
+        shape::StaticFit,
+        template::{Compiled, TemplateIx},
     },
     gang::ScoringRule,
     hash::Map,
@@ -108,6 +111,25 @@ impl Table {
         rate
     }
 
+    /// Capacity and price of one node, whose class says too little: for members that name cards.
+    pub(super) fn rate_node(
+        &self,
+        cluster: &mut Cluster,
+        worth: &mut Worth,
+        (node, class): (NodeIx, ClassIx),
+    ) -> Rate {
+        let (template, rule) = self.owner;
+        let Some(preference) = preference(cluster, template, class) else {
+            return Rate::default();
+        };
+        let room = Room {
+            cards: &cluster.node(node).cards,
+            free: cluster.free_of(node),
+            allocatable: cluster.allocatable_of(class),
+        };
+        rate_room(cluster.template(template), worth, rule, room, preference)
+    }
+
     /// The cheapest node for one member, first in node order among equals, by classes alone. Node
     /// order must be settled.
     pub(super) fn cheapest(&mut self, cluster: &mut Cluster, worth: &mut Worth) -> Option<NodeIx> {
@@ -180,31 +202,43 @@ fn rate_anew(
     (template, rule): (TemplateIx, ScoringRule),
     class: ClassIx,
 ) -> Rate {
-    let names_nodes = cluster.template(template).names_nodes;
-    // Templates that name nodes get their static answer node by node.
-    let fit = if names_nodes {
-        StaticFit::Fits { preference: 0 }
-    } else {
-        cluster.static_fit(template, class)
-    };
-    let StaticFit::Fits { preference } = fit else {
+    let Some(preference) = preference(cluster, template, class) else {
         return Rate::default();
     };
-    let compiled = cluster.template(template);
-    let state = cluster.classes.get(class);
-    let capacity = class_capacity(compiled, state);
+    let room = Room::of_class(cluster.classes.get(class), cluster.allocatable_of(class));
+    rate_room(cluster.template(template), worth, rule, room, preference)
+}
+
+/// How much a template likes a class by static rules; `None`: it cannot go there.
+fn preference(cluster: &mut Cluster, template: TemplateIx, class: ClassIx) -> Option<i32> {
+    // Templates that name nodes get their static answer node by node.
+    if cluster.template(template).names_nodes {
+        return Some(0);
+    }
+    match cluster.static_fit(template, class) {
+        StaticFit::Fits { preference } => Some(preference),
+        StaticFit::Fails(_) => None,
+    }
+}
+
+fn rate_room(
+    template: &Compiled,
+    worth: &mut Worth,
+    rule: ScoringRule,
+    room: Room<'_>,
+    preference: i32,
+) -> Rate {
+    let capacity = capacity_of(template, room.cards, room.free);
     if capacity == 0 {
         return Rate::default();
     }
-    let allocatable = cluster.allocatable_of(class);
     let price = if worth.rules(rule) {
-        let room = Room::of_class(state, allocatable);
-        match worth.cheapest(rule, compiled, room) {
+        match worth.cheapest(rule, template, room) {
             Some((_, price)) => price,
             None => return Rate::default(),
         }
     } else {
-        score::price(rule, compiled, state, allocatable)
+        score::price(rule, template, room)
     };
     Rate {
         capacity,

@@ -4,8 +4,9 @@
 //! cheapest is taken. Worths are integers made from free shares in thousandths, so they are the
 //! same on every machine. A new rule is a new [`Score`] and a line in [`price`].
 
+use super::worth::Room;
 use crate::{
-    cluster::{CPU_IX, MEMORY_IX, class::Class, template::Compiled},
+    cluster::{CPU_IX, MEMORY_IX, template::Compiled},
     device,
     gang::ScoringRule,
 };
@@ -75,13 +76,8 @@ impl Score for Weighted {
     }
 }
 
-/// The worth that one more member of the template destroys on a node of the class.
-pub(crate) fn price(
-    rule: ScoringRule,
-    template: &Compiled,
-    class: &Class,
-    allocatable: &[i64],
-) -> i64 {
+/// The worth that one more member of the template destroys in a room.
+pub(crate) fn price(rule: ScoringRule, template: &Compiled, room: Room<'_>) -> i64 {
     let share = |free: i64, all: i64| {
         if all <= 0 {
             0
@@ -94,15 +90,17 @@ pub(crate) fn price(
             )
         }
     };
-    let all = |resource: u16| allocatable.get(usize::from(resource)).copied().unwrap_or(0);
-    let free = |resource: u16| class.free.get(usize::from(resource)).copied().unwrap_or(0);
+    let of = |amounts: &[i64], resource: u16| amounts.get(usize::from(resource)).copied();
+    let all = |resource: u16| of(room.allocatable, resource).unwrap_or(0);
+    let free = |resource: u16| of(room.free, resource).unwrap_or(0);
     let scalar =
         |resource: u16, taken: i64| share(free(resource).saturating_sub(taken), all(resource));
     let milli = |milli: u32| CARD * i64::from(milli).min(MOST_CARDS * 1000) / 1000;
     let cards = |free: u32| CARD * i64::from(free).min(MOST_CARDS);
+    let left = room.cards.left();
     let before = FreeShares {
-        cards: cards(class.cards.free_in_all()),
-        parts: milli(class.cards.left_milli()),
+        cards: cards(left.free),
+        parts: milli(left.milli),
         cpu: scalar(CPU_IX, 0),
         memory: scalar(MEMORY_IX, 0),
     };
@@ -112,20 +110,13 @@ pub(crate) fn price(
         ..before
     };
     let mut joined = 0;
-    match &template.cards {
-        None => {}
-        Some(ask) if ask.plain && !class.cards.is_linked(ask.kind) => {
-            after.cards = cards(class.cards.free_in_all().saturating_sub(ask.whole()));
-        }
-        Some(ask) => {
-            if let Some(devices) = device::choose(&class.cards, ask) {
-                let mut rest = class.cards.clone();
-                rest.take(ask, &devices);
-                after.cards = cards(rest.free_in_all());
-                after.parts = milli(rest.left_milli());
-                joined = class.cards.joined(ask, &devices);
-            }
-        }
+    if let Some(ask) = &template.cards
+        && let Some(devices) = device::choose(room.cards, ask)
+    {
+        let left = room.cards.left_after(ask, &devices);
+        after.cards = cards(left.free);
+        after.parts = milli(left.milli);
+        joined = room.cards.joined(ask, &devices);
     }
     let lost = |score: &dyn Score| score.worth(before) - score.worth(after);
     let price = match rule {

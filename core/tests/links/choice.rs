@@ -1,6 +1,6 @@
 //! Best sets, capacities, choices and classes of free sets equal brute force.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
     bits::CardSet,
@@ -107,8 +107,12 @@ fn answers_about_known_machines_equal_brute_force() {
     }
 }
 
-/// What every question about a free set says, without the names of the cards.
-fn answers(table: &LinkTable, free: CardSet) -> Vec<(u32, Option<(i32, i32)>, BTreeMap<i32, u32>)> {
+/// What one question says without the names of the cards: the capacity, worth and rest of the best
+/// set, how many choices of which worth.
+type Answer = (u32, Option<(i32, i32)>, BTreeMap<i32, u32>);
+
+/// What every question about a free set says.
+fn answers(table: &LinkTable, free: CardSet) -> Vec<Answer> {
     let mut answers = Vec::new();
     for near in Nearness::ALL {
         for count in 1..=free.len() {
@@ -174,10 +178,9 @@ fn check_choices(matrix: &LinkMatrix) {
                 // same twins left.
                 let kind =
                     |set: CardSet| (table.canonical(set), table.canonical(free.difference(set)));
-                let kinds: std::collections::BTreeSet<_> =
-                    choices.iter().map(|set| kind(*set)).collect();
+                let kinds: BTreeSet<_> = choices.iter().map(|set| kind(*set)).collect();
                 assert_eq!(kinds.len(), choices.len(), "{free} {count} {choices:?}");
-                let expected: std::collections::BTreeSet<_> = subsets(free, count)
+                let expected: BTreeSet<_> = subsets(free, count)
                     .filter(|set| is_near(matrix, *set, near) && count > 0)
                     .map(kind)
                     .collect();

@@ -45,7 +45,7 @@ fn partition_score(matrix: &LinkMatrix, free: CardSet, count: u32) -> u32 {
     };
     // The set of the lowest card, or any when that may be left over.
     let first = free.lowest(1).unwrap_or_default();
-    let is_full = free.len() % count == 0;
+    let is_full = free.len().is_multiple_of(count);
     let sets = subsets(free, count).filter(|set| !is_full || set.contains_all(first));
     sets.map(with).max().unwrap_or(0)
 }

@@ -161,11 +161,8 @@ fn lost_separators_are_refused() {
 
 #[test]
 fn refusals_name_the_cell_and_what_is_accepted() {
-    let seventeen = vec!["GPU"; 17]
-        .iter()
-        .enumerate()
-        .map(|(index, name)| format!("\t{name}{index}"))
-        .collect::<String>();
+    let cards: Vec<String> = (0..17).map(|card| format!("GPU{card}")).collect();
+    let seventeen = cards.join("\t");
     let accepted = "SYS, NODE, PHB, PXB, PIX, NV1 to NV18, XGMI1 to XGMI9 are accepted";
     for (text, expected) in [
         (
@@ -233,6 +230,27 @@ fn refusals_name_the_cell_and_what_is_accepted() {
         assert_eq!(refusal(text), expected, "{text}");
     }
     assert!(refusal("dgx-9000").starts_with("`dgx-9000` is no known machine; dgx1-v100, "));
+}
+
+/// Errors quote what is wrong, but neither control characters nor megabytes of it.
+#[test]
+fn refusals_are_one_short_line() {
+    let long = "x".repeat(100_000);
+    for text in [
+        format!("X SYS; SYS X; {long}: PIX"),
+        format!("X SYS; SYS X; {long}: {long} {long}"),
+        format!("X {long}; SYS X"),
+        format!("X SYS @{long}; SYS X"),
+        long.clone(),
+        "X SYS; SYS X; a\rb: PIX PIX".into(),
+        format!("\tGPU0{}\nGPU0 X", "\tnic".repeat(100_000)),
+    ] {
+        let error = refusal(&text);
+        assert!(
+            error.len() < 1_000 && !error.contains(['\n', '\r']),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn instances_are_put_on_the_card_whatever_they_are_called() {
         .expect("has a table");
     let placed: Vec<_> = mig.occupied.iter().map(|p| (p.profile, p.start)).collect();
     assert_eq!(placed, [("3g.40gb", 0), ("1g.10gb+me", 6)]);
-    assert_eq!((mig.mask, mig.flexibility), (0x4f, 4));
+    assert_eq!((mig.mask, mig.flexibility), (Mask(0x4f), 4));
     let fits: Vec<_> = mig
         .profiles
         .iter()
@@ -85,7 +85,7 @@ fn instances_are_put_on_the_card_whatever_they_are_called() {
     let gb200 = report("GB200", &["3g.95gb@4", "0b1"])
         .mig
         .expect("has a table");
-    assert_eq!(gb200.mask, 0xf1);
+    assert_eq!(gb200.mask, Mask(0xf1));
 }
 
 #[test]

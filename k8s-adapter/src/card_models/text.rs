@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use comfy_table::Cell;
+use gangline::device::mig::MigState;
 
 use super::{CardReport, MigReport, ModelList, ModelReport, PlacementReport, ProfileReport};
 use crate::output::text::{push_table, table};
@@ -51,7 +52,7 @@ fn count(count: Option<u16>) -> String {
 pub fn card(report: &CardReport) -> String {
     let mut text = String::new();
     match &report.mig {
-        Some(mig) if mig.mask != 0 => push_open(&mut text, report.model.name, mig),
+        Some(mig) if mig.mask.0 != 0 => push_open(&mut text, report.model.name, mig),
         Some(mig) => {
             push_model(&mut text, &report.model);
             push_profiles(&mut text, mig);
@@ -165,7 +166,7 @@ fn placed(mig: &MigReport, layout: &[PlacementReport]) -> Drawing {
         (placement.start, units, slices.to_string())
     };
     let spans: Vec<_> = layout.iter().map(span).collect();
-    drawing(mig.units, mig.mask, &spans)
+    drawing(mig.units, mig.mask.0, &spans)
 }
 
 fn words(layout: &[PlacementReport]) -> String {
@@ -178,7 +179,7 @@ fn words(layout: &[PlacementReport]) -> String {
 
 fn push_open(text: &mut String, model: &str, mig: &MigReport) {
     let named = match words(&mig.occupied) {
-        words if words.is_empty() => format!("units {:#x}", mig.mask),
+        words if words.is_empty() => format!("units {:#x}", mig.mask.0),
         words => words,
     };
     let _ = writeln!(text, "{model} with {named}");
@@ -211,13 +212,11 @@ fn push_open(text: &mut String, model: &str, mig: &MigReport) {
             Cell::new(profile.fits),
             Cell::new(best.map_or_else(String::new, |start| start.to_string())),
             Cell::new(profile.flexibility_after.unwrap_or_default()),
-            Cell::new(drawing(mig.units, mig.mask, &spans(profile, &starts))),
+            Cell::new(drawing(mig.units, mig.mask.0, &spans(profile, &starts))),
         ]);
     }
     push_table(text, "  ", &rows);
-    let empty = mig
-        .geometry
-        .flexibility(gangline::device::mig::MigState::EMPTY);
+    let empty = mig.geometry.flexibility(MigState::EMPTY);
     let _ = writeln!(
         text,
         "\n* the start that leaves the most open. LEAVES counts the sets of profiles without suffix \

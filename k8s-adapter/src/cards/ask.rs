@@ -39,6 +39,23 @@ const EXCLUSIVE: &str = "gangline.io/exclusive-cards";
 const OVERHEAD: &str = "gangline.io/card-overhead";
 const NO_PEER_TO_PEER: &str = "gangline.io/no-peer-to-peer";
 
+/// Ours, as `docs/input.md` lists them.
+#[cfg(test)]
+pub(super) const ANNOTATIONS_OF_A_POD: [&str; 12] = [
+    SLICE,
+    SHARE_MEMORY,
+    SHARE_COMPUTE,
+    APART,
+    SHARE_GROUP,
+    EXCLUSIVE,
+    NEAR,
+    NO_PEER_TO_PEER,
+    MODELS,
+    CARD_MEMORY,
+    IDS,
+    OVERHEAD,
+];
+
 const SPEC: FieldPath<'static> = FieldPath::root("spec");
 
 /// Amounts of a pod that are about cards.
@@ -195,25 +212,25 @@ pub(crate) fn request(
     let (kind, want) = match (base, cut) {
         (None, None) => return None,
         (Some(base), None) => base,
-        (base, Some(cut)) => {
-            overhead = cut.overhead;
-            match cut_up(&base, &cut) {
-                Some(want) => (base.map_or_else(|| NVIDIA.into(), |(kind, _)| kind), want),
-                None => {
-                    let base = base?;
-                    annotations.problems.note(
-                        "MixedCards",
-                        &SPEC,
-                        format_args!(
-                            "asks for {} and by {} for parts of cards; accepted: one of them",
-                            name_of(&base),
-                            cut.said_by
-                        ),
-                    );
-                    base
-                }
+        (base, Some(cut)) => match (cut_up(base.as_ref(), &cut), base) {
+            (Some(want), base) => {
+                overhead = cut.overhead;
+                (base.map_or_else(|| NVIDIA.into(), |(kind, _)| kind), want)
             }
-        }
+            (None, None) => return None,
+            (None, Some(base)) => {
+                annotations.problems.note(
+                    "MixedCards",
+                    &SPEC,
+                    format_args!(
+                        "asks for {} and by {} for parts of cards; accepted: one of them",
+                        name_of(&base),
+                        cut.said_by
+                    ),
+                );
+                base
+            }
+        },
     };
     let mut request = CardRequest {
         kind,
@@ -231,7 +248,7 @@ pub(crate) fn request(
 }
 
 /// What is asked for when each of the cards is cut; `None` when they cannot be.
-fn cut_up(base: &Option<(String, CardWant)>, cut: &Cut) -> Option<CardWant> {
+fn cut_up(base: Option<&(String, CardWant)>, cut: &Cut) -> Option<CardWant> {
     let asked = match (base, &cut.each) {
         (None, _) => None,
         // KAI's annotations are for pods that ask for no GPU.
@@ -383,7 +400,6 @@ fn add_conditions(
         _ => None,
     });
     match (&mut request.want, apart) {
-        (_, None) => {}
         (
             CardWant::Slices { cards, .. }
             | CardWant::Shares { cards, .. }
@@ -393,7 +409,7 @@ fn add_conditions(
         (CardWant::Whole(count), Some(Apart::Same)) if *count > 1 => {
             annotations.refuse(APART, "distinct, for whole cards");
         }
-        (CardWant::Whole(_), Some(_)) => {}
+        (CardWant::Whole(_), Some(_)) | (_, None) => {}
     }
 }
 

@@ -1,4 +1,4 @@
-//! What cards a node has: allocatable amounts, labels and annotations to one [`NodeCards`].
+//! What cards a node has: allocatable amounts, labels and annotations to one [`NodeCards`] a kind.
 //!
 //! The device plugin's amounts are the truth about how many there are; labels and annotations say
 //! what they are and how they are used. Each of these is tried on its own: one that does not go with
@@ -13,7 +13,7 @@ use gangline::{
         check_cards,
         links::{self, LinkMatrix},
         names::{
-            ResourceMeaning,
+            CardKind, ResourceMeaning, card_kind,
             label::{self, MigConfigState, Product},
             meaning,
         },
@@ -35,9 +35,12 @@ const LINKS: &str = "gangline.io/links";
 /// More instances of a profile than any machine has are no instances.
 const MOST_INSTANCES: u32 = CardSet::CAPACITY * 8;
 
-/// Allocatable amounts of a node that are about NVIDIA's cards.
+/// Allocatable amounts of a node that are about cards.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offered {
+    /// Cards of other kinds than NVIDIA's.
+    others: Vec<(&'static CardKind, u32)>,
+    /// NVIDIA's cards.
     cards: u32,
     replicas: u32,
     slices: BTreeMap<String, u32>,
@@ -46,7 +49,7 @@ pub(crate) struct Offered {
 }
 
 impl Offered {
-    /// Takes note of an amount if it is about these cards; `false`: it is another resource.
+    /// Takes note of an amount if it is about cards; `false`: it is another resource.
     pub(crate) fn take(
         &mut self,
         name: &str,
@@ -61,6 +64,7 @@ impl Offered {
             (Some(ResourceMeaning::Cards(kind)), Ok(count)) if kind.resource == NVIDIA => {
                 self.cards = count;
             }
+            (Some(ResourceMeaning::Cards(kind)), Ok(count)) => self.others.push((kind, count)),
             (Some(ResourceMeaning::SharedCards(_)), Ok(count)) => self.replicas = count,
             (Some(ResourceMeaning::Slice(slice)), Ok(count)) => {
                 self.lists_slices = true;
@@ -80,49 +84,33 @@ impl Offered {
     }
 }
 
-/// The cards of NVIDIA's that a node has, if it has any.
+/// The cards that a node has, by kind.
 pub(crate) fn node_cards(
     node: &api::Node,
-    offered: Offered,
+    offered: &Offered,
     problems: &mut Problems,
-) -> Option<NodeCards> {
+) -> Vec<NodeCards> {
     let mut reader = Reader { node, problems };
-    let model = reader.label(label::PRODUCT);
-    let mut cards = NodeCards {
-        kind: NVIDIA.into(),
-        count: offered.cards,
-        model: model.into(),
-        memory_mib: reader.number(label::MEMORY).unwrap_or(0),
-        slices: offered.slices.clone(),
-        ..NodeCards::default()
-    };
-    // Cards that there are, whether they can be used or not.
-    let mut physical = reader.capacity().max(offered.cards);
-    if offered.replicas > 0 {
-        physical = reader.add_replicas(&mut cards, offered.replicas);
+    let mut found = Vec::new();
+    let others = offered.others.iter().filter(|(_, count)| *count > 0);
+    for &(kind, count) in others {
+        found.push(NodeCards {
+            kind: kind.resource.into(),
+            count,
+            model: reader.label(kind.model_label).into(),
+            ..NodeCards::default()
+        });
     }
-    if offered.cards > 0 {
-        physical = reader.add_registered(&mut cards).unwrap_or(physical);
+    // The annotations are about one kind of cards: a node that has several has NVIDIA's, or the first.
+    let only_others = offered.cards == 0 && offered.replicas == 0 && !offered.lists_slices;
+    match found.first_mut().filter(|_| only_others) {
+        Some(cards) => {
+            let physical = reader.capacity(&cards.kind).max(cards.count);
+            reader.describe(cards, offered, physical);
+        }
+        None => found.extend(reader.nvidia(offered)),
     }
-    let text = node.metadata.annotations.get(CARDS);
-    let said = text.map(|text| declared(text, reader.problems));
-    let is_said = said.as_ref().is_some_and(|said| !said.modes.is_empty());
-    if let Some(said) = said {
-        reader.add_declared(&mut cards, said, &offered, physical);
-    }
-    let product = Product::new(model);
-    let plain = cards.modes.is_empty() && !product.shared && product.mig.is_none();
-    if plain && !is_said && kai::is_in_pool(&node.metadata.labels) {
-        attempt(
-            &mut cards,
-            |cards| cards.modes = [CardMode::Shared].into(),
-            &LABELS,
-            reader.problems,
-        );
-    }
-    reader.add_links(&mut cards, physical, &product);
-    reader.withhold_while_changing(&mut cards);
-    (cards.count > 0 || !cards.slices.is_empty()).then_some(cards)
+    found
 }
 
 /// Changes the cards if what comes out can be; otherwise notes why not.
@@ -152,6 +140,52 @@ struct Reader<'a, 'p> {
 }
 
 impl<'a> Reader<'a, '_> {
+    /// NVIDIA's cards, if there are any.
+    fn nvidia(&mut self, offered: &Offered) -> Option<NodeCards> {
+        let kind = card_kind(NVIDIA)?;
+        let mut cards = NodeCards {
+            kind: NVIDIA.into(),
+            count: offered.cards,
+            model: self.label(kind.model_label).into(),
+            memory_mib: self.number(label::MEMORY).unwrap_or(0),
+            slices: offered.slices.clone(),
+            ..NodeCards::default()
+        };
+        // Cards that there are, whether they can be used or not.
+        let mut physical = self.capacity(NVIDIA).max(offered.cards);
+        if offered.replicas > 0 {
+            physical = self.add_replicas(&mut cards, offered.replicas);
+        }
+        if offered.cards > 0 {
+            physical = self.add_registered(&mut cards).unwrap_or(physical);
+        }
+        self.describe(&mut cards, offered, physical);
+        self.withhold_while_changing(&mut cards);
+        (cards.count > 0 || !cards.slices.is_empty()).then_some(cards)
+    }
+
+    /// What annotations, and labels that put a node into a pool, say of cards.
+    fn describe(&mut self, cards: &mut NodeCards, offered: &Offered, physical: u32) {
+        let text = self.node.metadata.annotations.get(CARDS);
+        let said = text
+            .map(|text| declared(text, self.problems))
+            .unwrap_or_default();
+        let is_said = !said.modes.is_empty();
+        self.add_declared(cards, said, offered, physical);
+        let model = cards.model.clone();
+        let product = Product::new(&model);
+        let are_cards = !product.shared && product.mig.is_none();
+        let plain = are_cards && !is_said && cards.modes.is_empty();
+        if plain && cards.kind == NVIDIA && kai::is_in_pool(&self.node.metadata.labels) {
+            let change = |cards: &mut NodeCards| cards.modes = [CardMode::Shared].into();
+            attempt(cards, change, &LABELS, self.problems);
+        }
+        // Links are between cards.
+        if are_cards {
+            self.add_links(cards, physical);
+        }
+    }
+
     fn label(&self, key: &str) -> &'a str {
         self.node.metadata.labels.get(key).map_or("", |value| value)
     }
@@ -169,8 +203,8 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// How many cards the device plugin knows, healthy or not.
-    fn capacity(&self) -> u32 {
-        let capacity = self.node.status.capacity.get(NVIDIA);
+    fn capacity(&self, kind: &str) -> u32 {
+        let capacity = self.node.status.capacity.get(kind);
         let cards = capacity.and_then(|capacity| capacity.units().ok());
         cards
             .and_then(|cards| u32::try_from(cards).ok())
@@ -376,23 +410,19 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// How the cards reach each other: what the node says, else what its product fixes.
-    fn add_links(&mut self, cards: &mut NodeCards, physical: u32, product: &Product<'_>) {
-        if product.shared || product.mig.is_some() {
-            // What is counted are no cards.
-            return;
-        }
+    fn add_links(&mut self, cards: &mut NodeCards, physical: u32) {
+        let label = self.number(label::COUNT);
         let Some(text) = self.node.metadata.annotations.get(LINKS) else {
-            let all = self
-                .number(label::COUNT)
-                .is_none_or(|all| all == cards.count);
-            if all && cards.slices.is_empty() {
+            if label.is_none_or(|all| all == cards.count) && cards.slices.is_empty() {
                 cards.links = links::for_product(&cards.model, cards.count);
             }
             return;
         };
         match LinkMatrix::from_text(text) {
-            // Some cards are away, and nobody says which.
-            Ok(matrix) if matrix.cards() == physical && cards.count < physical => {}
+            // Some cards are away or in MIG mode, and nobody says which.
+            Ok(matrix)
+                if cards.count < matrix.cards()
+                    && (matrix.cards() == physical || Some(matrix.cards()) == label) => {}
             Ok(matrix) => {
                 let change = |cards: &mut NodeCards| cards.links = Some(matrix);
                 attempt(cards, change, &ANNOTATIONS.key(LINKS), self.problems);

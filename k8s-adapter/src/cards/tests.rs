@@ -1,1 +1,4 @@
-
+mod ask;
+mod node;
+mod plan;
+mod settle;

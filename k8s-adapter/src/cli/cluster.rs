@@ -112,7 +112,9 @@ impl Cluster {
         }
         let mut scheduler = Scheduler::new(Config {
             levels: world.levels,
-            scoring: args.scoring.map_or(Config::default().scoring, Scoring::rule),
+            scoring: args
+                .scoring
+                .map_or(Config::default().scoring, Scoring::rule),
             ..Config::default()
         });
         let total = world.events.len() as u64;

@@ -154,7 +154,7 @@ fn plain(text: &str) -> String {
 #[test]
 fn the_plan_shows_a_table_then_who_waits_and_what_would_help() {
     assert_eq!(
-        plain(&text::plan(&five_cards(), false)),
+        plain(&text::plan(&five_cards(), false, false)),
         "\
 GANG               STATE       MEMBERS  DOMAIN   NODES
 default/service-a  placed      4/4      node n1  n1[0-3]

@@ -13,6 +13,7 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, presets};
 use gangline::{
     Verdict,
+    device::overhead::Need,
     engine::MemberState,
     explain::{Amount, Counterfactual, Reason, join_words, level_word},
 };
@@ -84,8 +85,9 @@ pub(crate) fn push_table(text: &mut String, indent: &str, table: &Table) {
     }
 }
 
-/// What `gangline plan` prints. `all` lists also the many that run already.
-pub fn plan(report: &Report, all: bool) -> String {
+/// What `gangline plan` prints. `all` lists also the many that run already, `members` each member
+/// that has a place.
+pub fn plan(report: &Report, all: bool, members: bool) -> String {
     let mut text = String::new();
     let runs_already = |gang: &GangReport| gang.is_placed() && gang.word() == "running";
     let hide = !all && report.gangs.len() > ROWS;
@@ -93,7 +95,14 @@ pub fn plan(report: &Report, all: bool) -> String {
     if report.gangs.is_empty() {
         text.push_str("No pods: nothing to place.\n");
     } else {
-        let mut rows = table(&["GANG", "STATE", "MEMBERS", "DOMAIN", "NODES"]);
+        let linked = report
+            .gangs
+            .iter()
+            .filter(shown)
+            .any(|gang| links_text(&gang.members).is_some());
+        let mut header = vec!["GANG", "STATE", "MEMBERS", "DOMAIN", "NODES"];
+        header.extend(linked.then_some("LINKS"));
+        let mut rows = table(&header);
         // Only the list of nodes may be broken over lines.
         for column in rows.column_iter_mut().take(4) {
             column.set_constraint(ColumnConstraint::ContentWidth);
@@ -108,13 +117,15 @@ pub fn plan(report: &Report, all: bool) -> String {
             )
         });
         for gang in gangs {
-            rows.add_row([
+            let mut row = vec![
                 Cell::new(gang.full_name()),
                 Cell::new(gang.word()).fg(verdict_color(gang.verdict).0),
                 Cell::new(format!("{}/{}", gang.placed, gang.wanted.max(gang.min))),
                 Cell::new(domain_text(gang.domain.as_ref())),
                 Cell::new(nodes_text(&gang.members)),
-            ]);
+            ];
+            row.extend(linked.then(|| Cell::new(links_text(&gang.members).unwrap_or_default())));
+            rows.add_row(row);
         }
         push_table(&mut text, "", &rows);
     }
@@ -123,9 +134,57 @@ pub fn plan(report: &Report, all: bool) -> String {
         let note = format!("{hidden} that run already are not listed (--all lists them)");
         let _ = writeln!(text, "{}", Styled(DIM, note));
     }
+    if members {
+        let shown = report.gangs.iter().filter(shown);
+        push_places(
+            &mut text,
+            shown.filter(|gang| !gang.single && gang.placed > 0),
+        );
+    }
     push_waiting(&mut text, report);
     let _ = writeln!(text, "\n{}", summary(report));
     text
+}
+
+/// Each member of these gangs that has a place, with its devices and their links.
+fn push_places<'a>(text: &mut String, gangs: impl Iterator<Item = &'a GangReport> + Clone) {
+    if gangs.clone().next().is_none() {
+        return;
+    }
+    let _ = writeln!(text, "\n{}", Styled(BOLD, "Members"));
+    let mut rows = table(&["POD", "STATE", "PLACE", "LINKS"]);
+    for gang in gangs {
+        for member in gang.members.iter().filter(|member| member.node.is_some()) {
+            rows.add_row([
+                format!("{}/{}", gang.namespace, member.pod),
+                member_word(member.state).to_owned(),
+                nodes_text(std::slice::from_ref(member)),
+                member
+                    .links
+                    .map(|links| links.to_string())
+                    .unwrap_or_default(),
+            ]);
+        }
+    }
+    push_table(text, "  ", &rows);
+}
+
+/// How the cards of each of these members reach each other: the worst of them, and whether the
+/// cards of each are on one NUMA node. `None` when nobody has several cards or nothing is known.
+fn links_text(members: &[MemberReport]) -> Option<String> {
+    let all = members.iter().filter_map(|member| member.links);
+    let worst = all.clone().min_by_key(|links| links.bottleneck)?;
+    if all.clone().count() == 1 {
+        return Some(worst.to_string());
+    }
+    let one_numa_node = all.clone().all(|links| links.numa_node.is_some());
+    let numa_node = if one_numa_node {
+        ", one NUMA node each"
+    } else {
+        ""
+    };
+    let bottleneck = worst.bottleneck?;
+    Some(format!("{bottleneck}{numa_node}"))
 }
 
 /// Who waits for what, in queue order.
@@ -290,6 +349,15 @@ pub fn nodes_text(members: &[MemberReport]) -> String {
     text
 }
 
+/// The same with the links of their cards, where they are known: `n1[0,3] (NV2)`.
+pub fn places_text(members: &[MemberReport]) -> String {
+    let nodes = nodes_text(members);
+    match links_text(members) {
+        Some(links) => format!("{nodes} ({links})"),
+        None => nodes,
+    }
+}
+
 /// What `gangline why` prints.
 pub fn why(gang: &GangReport) -> String {
     let mut text = String::new();
@@ -326,6 +394,7 @@ pub fn why(gang: &GangReport) -> String {
     }
     push_domains(&mut text, gang);
     push_members(&mut text, gang);
+    push_memory(&mut text, gang);
     if !gang.counterfactuals.is_empty() {
         let _ = writeln!(
             text,
@@ -413,7 +482,10 @@ fn push_members(text: &mut String, gang: &GangReport) {
         return; // The pod's reason is the gang's.
     }
     let _ = writeln!(text, "\n{}", Styled(BOLD, "Members"));
-    let mut rows = table(&["POD", "STATE", "PLACE OR REASON"]);
+    let linked = gang.members.iter().any(|member| member.links.is_some());
+    let mut header = vec!["POD", "STATE", "PLACE OR REASON"];
+    header.extend(linked.then_some("LINKS"));
+    let mut rows = table(&header);
     // Those that wait are what was asked for, so they come first.
     let waits = |member: &&MemberReport| member.reason.is_some();
     let waiting = gang.members.iter().filter(waits);
@@ -424,15 +496,64 @@ fn push_members(text: &mut String, gang: &GangReport) {
             (Some(_), None) => nodes_text(std::slice::from_ref(member)),
             (None, None) => String::new(),
         };
-        rows.add_row([
+        let mut row = vec![
             member.pod.clone(),
             member_word(member.state).to_owned(),
             place,
-        ]);
+        ];
+        let links = || {
+            member
+                .links
+                .map(|links| links.to_string())
+                .unwrap_or_default()
+        };
+        row.extend(linked.then(links));
+        rows.add_row(row);
     }
     push_table(text, "  ", &rows);
     if gang.members.len() > MEMBERS {
         let _ = writeln!(text, "  and {} more", gang.members.len() - MEMBERS);
+    }
+}
+
+/// The memory that parts of cards need, term by term, where processes need more than they say.
+fn push_memory(text: &mut String, gang: &GangReport) {
+    let mut sums: Vec<(Need, Vec<&str>)> = Vec::new();
+    for member in &gang.members {
+        let Some(need) = member.memory.filter(|need| need.total > need.declared) else {
+            continue;
+        };
+        match sums.iter_mut().find(|(known, _)| *known == need) {
+            Some((_, pods)) => pods.push(&member.pod),
+            None => sums.push((need, vec![&member.pod])),
+        }
+    }
+    if sums.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "\n{}",
+        Styled(BOLD, "Card memory of each part, in MiB")
+    );
+    for (need, pods) in sums {
+        let terms = [
+            (need.context, "context"),
+            (need.framework, "framework"),
+            (need.communicator, "communicator"),
+            (need.engine, "engine"),
+        ];
+        let _ = write!(text, "  {} declared", need.declared);
+        for (mib, word) in terms.iter().filter(|(mib, _)| *mib > 0) {
+            let _ = write!(text, " + {mib} {word}");
+        }
+        let _ = write!(text, " = {}", need.total);
+        let mut shown: Vec<&str> = pods.iter().copied().take(PODS).collect();
+        let more = format!("{} more", pods.len() - shown.len());
+        if pods.len() > PODS {
+            shown.push(&more);
+        }
+        let _ = writeln!(text, "  ({})", join_words(&shown, "and"));
     }
 }
 

@@ -10,7 +10,7 @@ use gangline::{
     bits::CardSet,
     device::links::Link,
     engine::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView},
-    explain::{Reason, Shortfall},
+    explain::{Cause, Reason, Shortfall},
     request::NODE_LEVEL,
 };
 use serde::Deserialize;
@@ -106,6 +106,8 @@ pub struct ReasonTest {
     pub level: Option<String>,
     /// How many members fit in the best domain of that level.
     pub best_fits: Option<Count>,
+    /// How many nodes failed alone, by cause.
+    pub causes: BTreeMap<Cause, Count>,
 }
 
 /// What a shortfall must say; what is absent may be anything.
@@ -593,15 +595,26 @@ impl ReasonTest {
                 .0
                 .push(format!("reason: expected to say {part:?}, says {line:?}"));
         }
-        let (shortfall, level, best) = match innermost(reason) {
+        let (shortfall, level, best, causes) = match innermost(reason) {
             Reason::DoesNotFit {
                 shortfall,
                 level,
                 best_domain,
+                causes,
                 ..
-            } => (shortfall.as_ref(), level.as_deref(), best_domain.as_ref()),
-            _ => (None, None, None),
+            } => (
+                shortfall.as_ref(),
+                level.as_deref(),
+                best_domain.as_ref(),
+                causes.as_slice(),
+            ),
+            _ => (None, None, None, &[][..]),
         };
+        for (cause, count) in &self.causes {
+            let nodes = causes.iter().filter(|known| known.cause == *cause);
+            let nodes = nodes.map(|known| i64::from(known.nodes)).sum();
+            differences.count(&format!("nodes with \"{cause}\""), Some(count), nodes);
+        }
         if let Some(test) = &self.shortfall {
             test.check(shortfall, differences);
         }

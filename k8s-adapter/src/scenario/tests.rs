@@ -40,6 +40,105 @@ fn a_wrong_value_says_what_would_be_accepted() {
 }
 
 #[test]
+fn an_expectation_about_a_name_that_nothing_has_is_refused() {
+    let head = "levels: [rack]\nnodes: [{name: n1, cards: 1, labels: {rack: r1}}]\n\
+                work: [{gang: g, min: 1}]\nexpect:\n";
+    for (expected, says) in [
+        (
+            "within: {rak: r1}",
+            "within: there is no level \"rak\"; accepted: node, rack",
+        ),
+        ("domains: {rak: 1}", "domains: there is no level"),
+        ("distinct: rak", "distinct: there is no level"),
+        ("on: {n7: 0}", "no node is ever called \"n7\""),
+        ("roles: {leader: 0}", "no role is ever called \"leader\""),
+    ] {
+        let said = error(&format!("{head}- {{at: 0s, gang: g, {expected}}}\n"));
+        assert!(said.contains("expect[0]") && said.contains(says), "{said}");
+    }
+    let said = error(&format!("{head}- {{at: 0s, node: n7, gone: true}}\n"));
+    assert!(said.contains("node: no node is ever called"), "{said}");
+}
+
+#[test]
+fn an_expectation_about_a_card_that_is_not_there_does_not_hold() {
+    let text = "nodes: [{name: n1, cards: 2}]\nexpect:\n\
+                - {at: 0s, node: n1, parts_on: {7: 0}}\n- {at: 0s, node: n1, untouched: [0, 1, 7]}\n";
+    let scenario = Scenario::parse(text).expect("is well-formed");
+    let outcome = run(&scenario, None, |_, _| ()).expect("runs");
+    let failures = outcome.failures.join("; ");
+    assert_eq!(outcome.failures.len(), 2, "{failures}");
+    assert!(failures.contains("there is no card 7"), "{failures}");
+    assert!(
+        failures.contains("untouched: expected [0, 1, 7], is [0-1]"),
+        "{failures}"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_cards_says_what_would_be_accepted() {
+    for (text, says) in [
+        (
+            "nodes: [{name: n1, cards: 1, modes: halves}]",
+            "mig-dynamic",
+        ),
+        (
+            "nodes: [{name: n1, cards: 1, modes: {mig-static: [1g.5gb]}}]",
+            "PROFILE@START",
+        ),
+        (
+            "nodes: [{name: n1, cards: 1, links: dgx-9}]",
+            "no known machine",
+        ),
+        (
+            "nodes: [{name: n1, modes: shared}]",
+            "modes: the node has no cards",
+        ),
+        (
+            "work: [{single: p, pod: {near: numa-node}}]",
+            "near: the pod asks for no cards",
+        ),
+        (
+            "work: [{single: p, pod: {cards: 1, replicas: 1}}]",
+            "cards of one kind",
+        ),
+        (
+            "work: [{single: p, pod: {cards: 2, on: same}}]",
+            "on: of whole cards",
+        ),
+        (
+            "work: [{single: p, pod: {share: {memory: much}}}]",
+            "memory",
+        ),
+        (
+            "work: [{single: p, pod: {share: {memory: -1Gi}}}]",
+            "zero or more",
+        ),
+        (
+            "work: [{single: p, pod: {share: {memory: 1Gi, cpu: 1}}}]",
+            "cpu",
+        ),
+        (
+            "work: [{single: p, pod: {cards: 1, overhead: {process: 1}}}]",
+            "process",
+        ),
+    ] {
+        let said = error(&format!("{text}\n"));
+        assert!(said.contains(says), "{text}: {said}");
+    }
+    let bind = "nodes: [{name: n1, cards: 1, model: NVIDIA-H200, modes: mig-dynamic}]\n\
+                work: [{single: p, pod: {slices: {1g.18gb: 1}}}]\n\
+                events: [{at: 0s, bind: {pod: p, node: n1, parts: [PART]}}]\n";
+    for (part, says) in [
+        ("0:1g.5gb@0", "no MIG profile"),
+        ("1g.18gb@0", "no part of a card"),
+    ] {
+        let said = error(&bind.replace("PART", &format!("{part:?}")));
+        assert!(said.contains(says), "{part}: {said}");
+    }
+}
+
+#[test]
 fn a_tick_that_never_ends_is_refused() {
     assert!(error("tick: 0s\nevents: [{at: 1s}]\n").contains("tick"));
     assert!(error("tick: 1ms\nevents: [{at: 8760h}]\n").contains("tick"));

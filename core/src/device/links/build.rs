@@ -124,29 +124,17 @@ impl Sets {
             capacity: [const { Vec::new() }; 3].map(|_: Vec<u8>| vec![0; count * cards]),
             best: [const { Vec::new() }; 3].map(|_: Vec<u16>| vec![0; count * cards]),
         };
-        let partitions = sets.partitions();
-        sets.judge(&partitions);
+        let offers = sets.partitions();
+        sets.judge(&offers);
         sets
     }
 
-    fn is_canonical(&self, set: usize) -> bool {
-        self.canonical[set] as usize == set
-    }
-
-    fn canonical_sets(&self) -> impl Iterator<Item = usize> + use<> {
-        let sets = self.canonical.clone();
-        (0..sets.len()).filter(move |set| sets[*set] as usize == *set)
-    }
-
-    /// `[set][count - 1]`: the most worth of disjoint sets of `count`. Fills in the capacities and
-    /// the standing too.
+    /// Fills in capacities and standing. Returns by `[set][count - 1]` what a set that was taken
+    /// leaves for the total: the most worth of disjoint sets of its size and the standing.
     fn partitions(&mut self) -> Vec<i32> {
         let cards = self.cards;
         let mut partitions = vec![0; self.canonical.len() * cards];
-        for set in self.canonical_sets() {
-            if set == 0 {
-                continue;
-            }
+        for set in canonical_sets(&self.canonical).filter(|set| *set != 0) {
             let first = lowest(set);
             let without = self.canonical[set ^ first] as usize * cards;
             let row = set * cards;
@@ -156,7 +144,7 @@ impl Sets {
             }
             for others in subsets(set ^ first).chain([0]) {
                 let chosen = others | first;
-                if !self.is_canonical(chosen) {
+                if self.canonical[chosen] as usize != chosen {
                     continue;
                 }
                 let size = chosen.count_ones() as usize - 1;
@@ -175,42 +163,83 @@ impl Sets {
                 .map(|(worth, size)| weight_of_size(size) * worth)
                 .sum();
         }
+        for (set, offers) in partitions.chunks_exact_mut(cards).enumerate() {
+            for (same, size) in offers.iter_mut().zip(1..) {
+                // The standing has part of what stays possible of this size.
+                let more = OWN_WEIGHT - weight_of_size(size);
+                *same = more * *same + self.standing[set];
+            }
+        }
         partitions
     }
 
     /// Fills in the best sets.
-    fn judge(&mut self, partitions: &[i32]) {
+    fn judge(&mut self, offers: &[i32]) {
         let cards = self.cards;
-        for set in self.canonical_sets() {
-            // For each nearness and size the key of the best so far: what stays possible, total,
-            // own worth, low cards.
-            let mut keys = [[(0, 0, 0, 0); 16]; 3];
+        for set in canonical_sets(&self.canonical) {
+            let mut best = [[Candidate::default(); 16]; 3];
             for chosen in subsets(set) {
-                if !self.is_canonical(chosen) {
+                if self.canonical[chosen] as usize != chosen {
                     continue;
                 }
                 let size = chosen.count_ones() as usize - 1;
-                let rest = self.canonical[set ^ chosen] as usize;
-                let (own, same) = (self.worth[chosen], partitions[rest * cards + size]);
-                // The standing has part of what stays possible of this size.
-                let more = OWN_WEIGHT - weight_of_size(size + 1);
-                let total = OWN_WEIGHT * own + more * same + self.standing[rest];
-                let low = (chosen as u16).reverse_bits();
+                let rest = self.canonical[set ^ chosen] as usize * cards + size;
+                let own = self.worth[chosen];
+                let total = OWN_WEIGHT * own + offers[rest];
                 for (kind, near) in self.near[chosen].into_iter().enumerate() {
-                    let key = (
-                        self.capacity[kind][rest * cards + size] + 1,
-                        total,
-                        own,
-                        low,
-                    );
-                    if near && key > keys[kind][size] {
-                        keys[kind][size] = key;
-                        self.best[kind][set * cards + size] = chosen as u16;
+                    if near {
+                        // Any set leaves room for as many sets that may be anything.
+                        let room = if kind == 0 {
+                            0
+                        } else {
+                            self.capacity[kind][rest]
+                        };
+                        let candidate = Candidate::new(room, total, own, chosen as u16);
+                        let best = &mut best[kind][size];
+                        if candidate > *best {
+                            *best = candidate;
+                        }
                     }
+                }
+            }
+            for (kind, best) in best.iter().enumerate() {
+                for (size, candidate) in best.iter().take(cards).enumerate() {
+                    self.best[kind][set * cards + size] = candidate.set();
                 }
             }
         }
     }
+}
+
+/// A set and how good it is to take it: what stays possible and the total in one word, its own
+/// worth and low cards in the other, since there are millions to compare.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    room_and_total: i64,
+    own_and_low_cards: i64,
+}
+
+impl Candidate {
+    fn new(room: u8, total: i32, own: i32, set: u16) -> Self {
+        Self {
+            room_and_total: i64::from(room) << 32 | i64::from(total),
+            own_and_low_cards: i64::from(own) << 16 | i64::from(set.reverse_bits()),
+        }
+    }
+
+    fn set(self) -> u16 {
+        (self.own_and_low_cards as u16).reverse_bits()
+    }
+}
+
+fn canonical_sets(canonical: &[u16]) -> impl Iterator<Item = usize> + use<> {
+    let alone: Vec<u16> = canonical
+        .iter()
+        .enumerate()
+        .filter(|(set, canonical)| *set == **canonical as usize)
+        .map(|(_, canonical)| *canonical)
+        .collect();
+    alone.into_iter().map(usize::from)
 }
 
 /// The set with the lowest members of each class, as many as the set has.
@@ -232,11 +261,13 @@ pub(super) fn lowest_of(set: u16, count: u32) -> u16 {
 /// What each canonical set is worth to one who gets it.
 fn worths(scores: &Scores, canonical: &[u16]) -> Vec<i32> {
     let mut sets = vec![Sums::default(); canonical.len()];
+    let mut fabrics = vec![Fabric::default(); canonical.len()];
     for set in 1..sets.len() {
         sets[set] = Sums::of(set, scores, &sets);
+        fabrics[set] = Fabric::of(set, scores, &fabrics);
     }
     let worth = |set: usize| {
-        let narrowest = fabric_cut(set, &sets) + sets[set].path;
+        let narrowest = fabric_cut(set, &fabrics) + sets[set].path;
         let Sums { pairs, nics, .. } = sets[set];
         score::worth(set.count_ones() as i32, narrowest, pairs, nics)
     };
@@ -258,10 +289,6 @@ fn worths(scores: &Scores, canonical: &[u16]) -> Vec<i32> {
 struct Sums {
     /// Scores of all pairs.
     pairs: i32,
-    /// Fabric scores of all pairs.
-    fabric: i32,
-    /// What the cards can send over their fabric.
-    fabric_of_cards: i32,
     /// PCIe score of the worst edge of the best tree, which is the best PCIe path across the
     /// narrowest cut: paths of PCIe share switches, so they do not add up.
     path: i32,
@@ -273,11 +300,8 @@ impl Sums {
         let first = set.trailing_zeros() as usize;
         let others = set ^ lowest(set);
         let mut sums = smaller[others];
-        for other in members(others) {
-            sums.pairs += scores.pair(first, other);
-            sums.fabric += scores.fabric[first][other];
-        }
-        sums.fabric_of_cards += scores.fabric_of_card[first];
+        let pairs = members(others).map(|other| scores.pair(first, other));
+        sums.pairs += pairs.sum::<i32>();
         sums.nics += scores.nic[first];
         // The best tree has a leaf.
         let with_leaf = |leaf: usize| {
@@ -295,14 +319,40 @@ impl Sums {
     }
 }
 
+/// Fabric of one set.
+#[derive(Clone, Copy, Default)]
+struct Fabric {
+    /// Scores of all pairs.
+    pairs: i32,
+    /// What the cards can send.
+    cards: i32,
+}
+
+impl Fabric {
+    fn of(set: usize, scores: &Scores, smaller: &[Self]) -> Self {
+        let first = set.trailing_zeros() as usize;
+        let others = set ^ lowest(set);
+        let Self { pairs, cards } = smaller[others];
+        let more = members(others).map(|other| scores.fabric[first][other]);
+        Self {
+            pairs: pairs + more.sum::<i32>(),
+            cards: cards + scores.fabric_of_card[first],
+        }
+    }
+}
+
 /// What crosses the fabric's narrowest cut of a set into two parts. Collective operations over the
 /// set are never faster, and with enough trees or rings as fast.
-fn fabric_cut(set: usize, sets: &[Sums]) -> i32 {
-    let first = lowest(set);
-    let cuts = subsets(set ^ first).map(|part| {
-        let (one, other) = (&sets[part], &sets[set ^ part]);
-        let links = sets[set].fabric - one.fabric - other.fabric;
-        links.min(one.fabric_of_cards).min(other.fabric_of_cards)
+fn fabric_cut(set: usize, fabrics: &[Fabric]) -> i32 {
+    let all = fabrics[set].pairs;
+    if all == 0 {
+        return 0;
+    }
+    let cuts = subsets(set ^ lowest(set)).map(|part| {
+        let (one, other) = (fabrics[part], fabrics[set ^ part]);
+        (all - one.pairs - other.pairs)
+            .min(one.cards)
+            .min(other.cards)
     });
     cuts.min().unwrap_or(0)
 }

@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::{
     Link, LinkMatrix, NVLINK_GIGABYTES_PER_SECOND, Nearness,
-    build::{Sets, canonical, lowest_of, twins},
+    build::{Sets, canonical, lowest, lowest_of, members, twins},
     ring,
     score::Scores,
 };
@@ -61,6 +61,8 @@ pub struct LinkTable {
     capacity: Vec<u8>,
     worth: Vec<i32>,
     standing: Vec<i32>,
+    /// By set, 64 in a word: see [`LinkTable::is_fabric`].
+    fabric: Vec<u64>,
 }
 
 /// Up to so many cards a state is the free set itself, so that no look-up counts twins.
@@ -82,6 +84,7 @@ impl LinkTable {
             capacity: Vec::new(),
             worth: Vec::new(),
             standing: Vec::new(),
+            fabric: fabric_rings(matrix),
         };
         if cards > CARDS_BY_SET && table.classes.len() < cards {
             let mut states = 1;
@@ -189,33 +192,33 @@ impl LinkTable {
         near: Nearness,
         visit: &mut dyn FnMut(CardSet),
     ) {
-        let free = self.clip(free);
         if count > 0 {
-            self.choose(free, 0, free, count, near, visit);
+            self.extend(0, self.clip(free), count, near, visit);
         }
     }
 
-    fn choose(
+    /// Shows the choices that add `count` of the open cards to the chosen ones.
+    fn extend(
         &self,
-        free: u16,
         chosen: u16,
         open: u16,
         count: u32,
         near: Nearness,
         visit: &mut dyn FnMut(CardSet),
     ) {
+        let set = CardSet(u64::from(chosen));
+        if chosen != 0 && self.capacity(set, set.len(), near) == 0 {
+            return; // nor is any larger set near
+        }
         if count == 0 {
-            let set = CardSet(u64::from(chosen));
-            if self.capacity(set, set.len(), near) > 0 {
-                visit(set);
-            }
+            visit(set);
             return;
         }
         let mut open = open;
         while open.count_ones() >= count {
             let card = open & open.wrapping_neg();
-            self.choose(free, chosen | card, open ^ card, count - 1, near, visit);
-            // Without this card, without its twins.
+            self.extend(chosen | card, open ^ card, count - 1, near, visit);
+            // Without this card, then without its twins.
             let class = self.classes.iter().find(|class| **class & card != 0);
             open &= !class.copied().unwrap_or(card);
         }
@@ -250,6 +253,14 @@ impl LinkTable {
             .get(self.clip(free) as usize)
             .copied()
             .unwrap_or_default()
+    }
+
+    /// Whether some ring over the cards of a set runs over NVLink or XGMI alone. O(1).
+    pub fn is_fabric(&self, set: CardSet) -> bool {
+        let set = self.clip(set) as usize;
+        self.fabric
+            .get(set / 64)
+            .is_some_and(|word| word >> (set % 64) & 1 == 1)
     }
 
     /// How the cards of a set hang together. For people: 2^cards steps.
@@ -291,6 +302,36 @@ impl LinkTable {
     pub fn matrix(&self) -> &LinkMatrix {
         &self.matrix
     }
+}
+
+/// The sets of two cards and more with a ring of fabric links, as bits. By paths from the lowest card:
+/// `ends` holds where a path over exactly the set may end.
+fn fabric_rings(matrix: &LinkMatrix) -> Vec<u64> {
+    let cards = matrix.cards() as usize;
+    let mut joined = [0_usize; 16];
+    for (a, joined) in joined.iter_mut().enumerate().take(cards) {
+        let near = (0..cards).filter(|&b| {
+            let link = matrix.link(a as u32, b as u32);
+            link.is_some_and(Link::is_fabric)
+        });
+        *joined = near.fold(0, |near, b| near | 1 << b);
+    }
+    let mut ends = vec![0_u16; 1 << cards];
+    let mut rings = vec![0_u64; (1_usize << cards).div_ceil(64)];
+    for set in 1..1_usize << cards {
+        let first = lowest(set);
+        if set == first {
+            ends[set] = first as u16;
+            continue;
+        }
+        let may_end = |last: &usize| usize::from(ends[set ^ 1 << *last]) & joined[*last] != 0;
+        let found = members(set ^ first).filter(may_end);
+        ends[set] = found.fold(0, |ends, last| ends | 1 << last);
+        if usize::from(ends[set]) & joined[first.trailing_zeros() as usize] != 0 {
+            rings[set / 64] |= 1 << (set % 64);
+        }
+    }
+    rings
 }
 
 /// `NV2 50 GB/s`, `SYS`, `alone`.

@@ -20,8 +20,8 @@ pub(super) fn pair(pair: Pair) -> String {
 /// A cell: `X`, a link, or a link and the PCIe path beneath it as in `NV2/PHB`.
 pub(super) fn cell(text: &str, row: &str, column: &str) -> Result<Option<Pair>, LinkError> {
     let refused = |_| LinkError::Cell {
-        row: row.into(),
-        column: column.into(),
+        row: shortened(row),
+        column: shortened(column),
         value: shortened(text),
         accepted: Link::ACCEPTED,
     };
@@ -78,30 +78,7 @@ impl LinkMatrix {
     /// The matrix as `nvidia-smi topo -m` prints it, without CPU affinities and the rows of network
     /// cards. [`from_topo_text`](Self::from_topo_text) reads it back.
     pub fn to_text(&self) -> String {
-        let mut text = String::new();
-        for column in 0..self.cards() {
-            text.push_str(&format!("\tGPU{column}"));
-        }
-        for nic in self.nics() {
-            text.push_str(&format!("\t{}", nic.name));
-        }
-        text.push_str("\tNUMA Affinity\n");
-        for row in 0..self.cards() {
-            text.push_str(&card(row as usize));
-            for cell in self.row(row) {
-                text.push_str(&format!("\t{cell}"));
-            }
-            for nic in self.nics() {
-                if let Some(link) = nic.links.get(row as usize) {
-                    text.push_str(&format!("\t{link}"));
-                }
-            }
-            match self.numa_node(row) {
-                Some(node) => text.push_str(&format!("\t{node}\n")),
-                None => text.push_str("\tN/A\n"),
-            }
-        }
-        text
+        format!("{}", Table(self))
     }
 
     fn row(&self, row: u32) -> impl Iterator<Item = String> + '_ {
@@ -109,6 +86,37 @@ impl LinkMatrix {
             Some(cell) => pair(cell),
             None => String::from("X"),
         })
+    }
+}
+
+/// As `nvidia-smi topo -m` prints it.
+struct Table<'a>(&'a LinkMatrix);
+
+impl fmt::Display for Table<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let matrix = self.0;
+        for column in 0..matrix.cards() {
+            write!(formatter, "\tGPU{column}")?;
+        }
+        for nic in matrix.nics() {
+            write!(formatter, "\t{}", nic.name)?;
+        }
+        writeln!(formatter, "\tNUMA Affinity")?;
+        for row in 0..matrix.cards() {
+            write!(formatter, "GPU{row}")?;
+            for cell in matrix.row(row) {
+                write!(formatter, "\t{cell}")?;
+            }
+            let links = matrix.nics().iter();
+            for link in links.filter_map(|nic| nic.links.get(row as usize)) {
+                write!(formatter, "\t{link}")?;
+            }
+            match matrix.numa_node(row) {
+                Some(node) => writeln!(formatter, "\t{node}")?,
+                None => writeln!(formatter, "\tN/A")?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -198,8 +206,8 @@ pub(super) fn pcie_link(text: &str, row: &str, column: &str) -> Result<Link, Lin
     match text.parse::<Link>() {
         Ok(link) if link.is_pcie() => Ok(link),
         _ => Err(LinkError::Cell {
-            row: row.into(),
-            column: column.into(),
+            row: shortened(row),
+            column: shortened(column),
             value: shortened(text),
             accepted: Link::ACCEPTED_PCIE,
         }),

@@ -133,6 +133,11 @@ impl MigState {
         self.mask == 0 && self.engines == 0
     }
 
+    /// Media engines in use, all together.
+    pub(crate) const fn engines_in_use(self) -> u32 {
+        (self.ofa() + self.media()) as u32
+    }
+
     /// Where instances start, as a mask of units; those that nobody told are missing.
     pub(super) const fn begins(self) -> u16 {
         self.starts
@@ -193,6 +198,7 @@ impl Geometry {
     }
 
     /// The profile at an index.
+    #[inline]
     pub fn get(&self, ix: ProfileIx) -> Option<&'static Profile> {
         self.profiles.get(usize::from(ix.0))
     }
@@ -203,31 +209,31 @@ impl Geometry {
     }
 
     /// The units that a placement covers, as a mask; 0 if there is no such placement.
+    #[inline]
     pub fn units_of(&self, ix: ProfileIx, start: u8) -> u16 {
-        match self.get(ix) {
-            Some(profile) if profile.starts.contains(&start) => {
-                (((1_u32 << profile.units) - 1) << start) as u16
-            }
-            _ => 0,
+        if !has(self.starts(MigState::EMPTY, ix), start) {
+            return 0;
         }
+        self.grid.units(ix) << start
     }
 
     /// Where an instance of a profile may start now: bit `s` is set when it may start at unit `s`.
     ///
     /// O(1): one look-up.
+    #[inline]
     pub fn starts(&self, state: MigState, ix: ProfileIx) -> u16 {
         self.grid.starts(state, ix)
     }
 
     /// The state with one more instance; `None` if the placement is not legal or something of it is
     /// taken. O(1).
+    #[inline]
     pub fn put(&self, state: MigState, ix: ProfileIx, start: u8) -> Option<MigState> {
-        let open = u32::from(self.starts(state, ix));
-        if open.checked_shr(u32::from(start)).unwrap_or(0) & 1 == 0 {
+        if !has(self.starts(state, ix), start) {
             return None;
         }
         Some(MigState {
-            mask: state.mask | self.units_of(ix, start),
+            mask: state.mask | (self.grid.units(ix) << start),
             starts: state.starts | 1 << start,
             engines: state.engines + self.grid.engine_use(ix),
         })
@@ -235,6 +241,7 @@ impl Geometry {
 
     /// The state with one instance less, the inverse of [`put`](Self::put); `None` if that instance
     /// cannot be in the state. O(1).
+    #[inline]
     pub fn take_out(&self, state: MigState, ix: ProfileIx, start: u8) -> Option<MigState> {
         let units = self.units_of(ix, start);
         if units == 0 || state.mask & units != units {
@@ -252,19 +259,28 @@ impl Geometry {
     }
 
     /// How many instances of a profile fit at once now; exact. O(1): one look-up.
+    #[inline]
     pub fn most(&self, state: MigState, ix: ProfileIx) -> u8 {
         self.grid.most(state, ix)
     }
 
     /// How many different multisets of [base](Profile::is_base) profiles can still be added, the
     /// empty one included: 38 for an empty 8-unit card, 1 for a full one. O(1): one look-up.
+    #[inline]
     pub fn flexibility(&self, state: MigState) -> u16 {
         self.grid.flexibility(state)
     }
 
     /// The same over all profiles, the variants and the double-memory one included.
+    #[inline]
     pub fn flexibility_of_all(&self, state: MigState) -> u16 {
         self.grid.flexibility_of_all(state)
+    }
+
+    /// Whether everything that can be added to `other` can be added to `state` too. O(1).
+    pub fn covers(&self, state: MigState, other: MigState) -> bool {
+        let (mine, others) = (self.grid.reach(state), self.grid.reach(other));
+        mine & others == others
     }
 
     /// The start that leaves the most open: highest [`flexibility`](Self::flexibility), then
@@ -274,6 +290,7 @@ impl Geometry {
     /// On an empty 8-unit card this gives 3g at 4, 2g at 4, 1g and the double-memory 1g at 6, which
     /// is also what the driver chooses when it is asked for one instance at a time. A fleet that
     /// runs many double-memory instances would keep 6 free of 1g; price starts by the demand then.
+    #[inline]
     pub fn best_start(&self, state: MigState, ix: ProfileIx) -> Option<u8> {
         self.grid.best_start(state, ix)
     }
@@ -301,4 +318,9 @@ impl Geometry {
             starts.map(move |&start| (ProfileIx(ix as u8), start))
         })
     }
+}
+
+/// Whether a mask of starts holds one.
+fn has(starts: u16, start: u8) -> bool {
+    starts.checked_shr(u32::from(start)).unwrap_or(0) & 1 != 0
 }

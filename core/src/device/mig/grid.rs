@@ -40,41 +40,63 @@ pub struct Grid {
     flexibility: &'static [u16],
     /// By row: multisets of all profiles that can be added.
     flexibility_of_all: &'static [u16],
+    /// By row: which multisets these are, by numbers that mean the same in every row.
+    reach: &'static [u128],
 }
 
 const NO_START: u8 = u8::MAX;
 
 impl Grid {
+    #[inline]
     fn cell(&self, state: MigState, ix: ProfileIx) -> usize {
         (usize::from(ix.0) << self.form.row_bits()) | self.form.row(state)
     }
 
+    #[inline]
     pub(super) fn starts(&self, state: MigState, ix: ProfileIx) -> u16 {
         let found = self.starts.get(self.cell(state, ix));
         found.copied().unwrap_or(0)
     }
 
+    #[inline]
     pub(super) fn best_start(&self, state: MigState, ix: ProfileIx) -> Option<u8> {
         let found = self.best.get(self.cell(state, ix)).copied();
         found.filter(|start| *start != NO_START)
     }
 
+    #[inline]
     pub(super) fn most(&self, state: MigState, ix: ProfileIx) -> u8 {
         let found = self.most.get(self.cell(state, ix));
         found.copied().unwrap_or(0)
     }
 
+    #[inline]
     pub(super) fn flexibility(&self, state: MigState) -> u16 {
         let found = self.flexibility.get(self.form.row(state));
         found.copied().unwrap_or(0)
     }
 
+    #[inline]
     pub(super) fn flexibility_of_all(&self, state: MigState) -> u16 {
         let found = self.flexibility_of_all.get(self.form.row(state));
         found.copied().unwrap_or(0)
     }
 
+    /// The units of an instance that starts at 0.
+    #[inline]
+    pub(super) fn units(&self, ix: ProfileIx) -> u16 {
+        let slot = self.slots.get(usize::from(ix.0));
+        slot.map_or(0, |slot| ((1_u32 << slot.units) - 1) as u16)
+    }
+
+    /// Which multisets of profiles can still be added.
+    pub(super) fn reach(&self, state: MigState) -> u128 {
+        let found = self.reach.get(self.form.row(state));
+        found.copied().unwrap_or(0)
+    }
+
     /// What an instance adds to [`MigState`]'s engines.
+    #[inline]
     pub(super) fn engine_use(&self, ix: ProfileIx) -> u16 {
         match self.slots.get(usize::from(ix.0)) {
             Some(slot) => u16::from(slot.ofa) | (u16::from(slot.media) << 4),
@@ -121,6 +143,7 @@ impl Form {
     }
 
     /// The row of a state, always below `1 << row_bits`.
+    #[inline]
     const fn row(self, state: MigState) -> usize {
         let cells = match self {
             Self::Eighths => state.mask & 0xFF,
@@ -173,6 +196,7 @@ struct Tables<const CELLS: usize, const ROWS: usize> {
     most: [u8; CELLS],
     flexibility: [u16; ROWS],
     flexibility_of_all: [u16; ROWS],
+    reach: [u128; ROWS],
 }
 
 /// Multisets of slots, numbered as they are met. The empty one is number 0.
@@ -218,7 +242,7 @@ impl Multisets {
     }
 }
 
-/// Fills the tables. `reach[row]` is the set of multisets that can be added to a row: the empty
+/// Fills the tables. `reach` of a row is the set of multisets that can be added to a row: the empty
 /// one, and for each placement that fits, what can be added to the row behind it with this
 /// placement's profile added.
 const fn build<const CELLS: usize, const ROWS: usize>(
@@ -231,9 +255,9 @@ const fn build<const CELLS: usize, const ROWS: usize>(
         most: [0; CELLS],
         flexibility: [0; ROWS],
         flexibility_of_all: [0; ROWS],
+        reach: [0; ROWS],
     };
     let mut multisets = Multisets::new();
-    let mut reach = [0_u128; ROWS];
     let mut row = ROWS;
     while row > 0 {
         row -= 1;
@@ -264,7 +288,7 @@ const fn build<const CELLS: usize, const ROWS: usize>(
                         tables.most[cell] += 1;
                     }
                 }
-                let mut rest = reach[after];
+                let mut rest = tables.reach[after];
                 while rest != 0 {
                     let from = rest.trailing_zeros() as usize;
                     rest &= rest - 1;
@@ -273,7 +297,7 @@ const fn build<const CELLS: usize, const ROWS: usize>(
             }
             ix += 1;
         }
-        reach[row] = set;
+        tables.reach[row] = set;
         tables.flexibility[row] = (set & multisets.base).count_ones() as u16;
         tables.flexibility_of_all[row] = set.count_ones() as u16;
     }
@@ -351,6 +375,7 @@ pub(crate) static EIGHTHS: Grid = Grid {
     most: &EIGHTHS_TABLES.most,
     flexibility: &EIGHTHS_TABLES.flexibility,
     flexibility_of_all: &EIGHTHS_TABLES.flexibility_of_all,
+    reach: &EIGHTHS_TABLES.reach,
 };
 
 /// A30.
@@ -375,6 +400,7 @@ pub(crate) static FOURTHS: Grid = Grid {
     most: &FOURTHS_TABLES.most,
     flexibility: &FOURTHS_TABLES.flexibility,
     flexibility_of_all: &FOURTHS_TABLES.flexibility_of_all,
+    reach: &FOURTHS_TABLES.reach,
 };
 
 /// RTX PRO 6000 Blackwell.
@@ -419,4 +445,5 @@ pub(crate) static TWELFTHS: Grid = Grid {
     most: &TWELFTHS_TABLES.most,
     flexibility: &TWELFTHS_TABLES.flexibility,
     flexibility_of_all: &TWELFTHS_TABLES.flexibility_of_all,
+    reach: &TWELFTHS_TABLES.reach,
 };

@@ -19,6 +19,8 @@ pub use market::Market;
 
 /// The worth of each state of a card model.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(into = "Form", try_from = "Form"))]
 pub struct MigWorth {
     geometry: &'static Geometry,
     /// By mask: where its entries start in `states`. One more than there are masks.
@@ -116,6 +118,49 @@ impl MigWorth {
             }
         }
         best
+    }
+}
+
+/// How a table is written: the card model's geometry by its name.
+#[cfg(feature = "serde")]
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Form {
+    geometry: alloc::string::String,
+    first: Vec<u16>,
+    states: Vec<(u16, i64)>,
+}
+
+#[cfg(feature = "serde")]
+impl From<MigWorth> for Form {
+    fn from(worth: MigWorth) -> Self {
+        Self {
+            geometry: worth.geometry.name.into(),
+            first: worth.first,
+            states: worth.states,
+        }
+    }
+}
+
+/// A table for a geometry that is not built in.
+#[cfg(feature = "serde")]
+#[derive(Debug, thiserror::Error)]
+#[error("geometry: {0:?}; accepted: the name of a geometry of a card model that is built in")]
+struct UnknownGeometry(alloc::string::String);
+
+#[cfg(feature = "serde")]
+impl TryFrom<Form> for MigWorth {
+    type Error = UnknownGeometry;
+
+    fn try_from(form: Form) -> Result<Self, UnknownGeometry> {
+        let mut geometries = crate::device::model::models().filter_map(|model| model.mig);
+        match geometries.find(|geometry| geometry.name == form.geometry) {
+            Some(geometry) => Ok(Self {
+                geometry,
+                first: form.first,
+                states: form.states,
+            }),
+            None => Err(UnknownGeometry(form.geometry)),
+        }
     }
 }
 

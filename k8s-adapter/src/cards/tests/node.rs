@@ -1,0 +1,478 @@
+//! What cards nodes have.
+
+use std::fmt::Write as _;
+
+use gangline::{
+    bits::CardSet,
+    cluster::{
+        NodeCards,
+        spec::{CardMode, MigInstance},
+    },
+    device::{check_cards, links},
+};
+
+use crate::{api, node::node_spec, problem::Problems};
+
+/// The cards of a node with these labels, annotations and amounts, and its problems.
+fn read(labels: &str, annotations: &str, allocatable: &str) -> (Option<NodeCards>, Vec<String>) {
+    read_status(
+        labels,
+        annotations,
+        &format!("{{allocatable: {{{allocatable}}}}}"),
+    )
+}
+
+fn read_status(labels: &str, annotations: &str, status: &str) -> (Option<NodeCards>, Vec<String>) {
+    let mut yaml = String::from("metadata:\n");
+    writeln!(
+        yaml,
+        "  labels: {{{labels}}}\n  annotations: {{{annotations}}}"
+    )
+    .unwrap();
+    writeln!(yaml, "status: {status}").unwrap();
+    let node: api::Node = serde_saphyr::from_str(&yaml).unwrap_or_else(|_| panic!("{yaml}"));
+    let mut problems = Problems::default();
+    let mut spec = node_spec(&node, &mut problems);
+    for cards in &spec.cards {
+        assert_eq!(check_cards(cards), Ok(()), "{yaml}");
+    }
+    assert!(spec.cards.len() < 2);
+    let problems = problems.iter().map(ToString::to_string).collect();
+    (spec.cards.pop(), problems)
+}
+
+fn good(labels: &str, annotations: &str, allocatable: &str) -> NodeCards {
+    let (cards, problems) = read(labels, annotations, allocatable);
+    assert_eq!(problems, [""; 0], "{labels} {annotations} {allocatable}");
+    cards.unwrap()
+}
+
+/// The only problem, and the cards all the same.
+fn bad(labels: &str, annotations: &str, allocatable: &str) -> (String, NodeCards) {
+    let (cards, mut problems) = read(labels, annotations, allocatable);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    (problems.remove(0), cards.unwrap())
+}
+
+const A100: &str = "nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB";
+const H100: &str = "nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3, nvidia.com/gpu.memory: '81559'";
+
+#[test]
+fn labels_tell_product_and_memory_and_the_product_its_links() {
+    let cards = good(H100, "", "nvidia.com/gpu: 8");
+    assert_eq!((cards.count, cards.memory_mib), (8, 81_559));
+    assert_eq!(cards.model, "NVIDIA-H100-80GB-HBM3");
+    assert_eq!(cards.links, links::for_product("NVIDIA-H100-80GB-HBM3", 8));
+    // With one card away nobody knows which links are left.
+    let label = format!("{H100}, nvidia.com/gpu.count: '8'");
+    assert_eq!(good(&label, "", "nvidia.com/gpu: 4").links, None);
+}
+
+#[test]
+fn mig_devices_are_slices_of_unknown_cards() {
+    let cards = good(
+        A100,
+        "",
+        "nvidia.com/gpu: 0, nvidia.com/mig-1g.5gb: 7, nvidia.com/mig-2g.10gb: 0,
+         nvidia.com/mig-1g.5gb.me: 1",
+    );
+    assert_eq!(cards.count, 0);
+    let slices: Vec<_> = cards.slices.iter().map(|(name, n)| (&**name, *n)).collect();
+    assert_eq!(slices, [("1g.5gb", 7), ("1g.5gb+me", 1)]);
+    // Case C121: what the label says of MIG does not matter.
+    let odd = "nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB-MIG-INVALID";
+    let cards = good(odd, "", "nvidia.com/gpu: 1, nvidia.com/mig-1g.5gb: 3");
+    assert_eq!((cards.count, cards.slices.get("1g.5gb")), (1, Some(&3)));
+}
+
+#[test]
+fn mig_devices_under_the_cards_name_are_counted_as_cards() {
+    let labels = "nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB-MIG-1g.5gb,
+                  nvidia.com/gpu.memory: '4864', nvidia.com/mig.strategy: single,
+                  nvidia.com/gpu.count: '56', kai.scheduler/node-pool: a";
+    let cards = good(labels, "", "nvidia.com/gpu: 56");
+    assert_eq!((cards.count, cards.memory_mib), (56, 4_864));
+    assert!(cards.modes.is_empty() && cards.links.is_none());
+}
+
+#[test]
+fn renamed_replicas_are_spread_over_the_cards_that_labels_tell() {
+    let labels = |count, replicas| {
+        format!("nvidia.com/gpu.count: '{count}', nvidia.com/gpu.replicas: '{replicas}'")
+    };
+    let cards = good(
+        &labels(2, 4),
+        "",
+        "nvidia.com/gpu.shared: 8, nvidia.com/gpu: 0",
+    );
+    assert_eq!(
+        (cards.count, &*cards.modes),
+        (2, &[CardMode::Replicas(4)][..])
+    );
+    // One card is away.
+    let cards = good(&labels(2, 4), "", "nvidia.com/gpu.shared: 4");
+    assert_eq!(
+        (cards.count, &*cards.modes),
+        (1, &[CardMode::Replicas(4)][..])
+    );
+    // Whole ones beside them.
+    let cards = good(
+        &labels(2, 4),
+        "",
+        "nvidia.com/gpu.shared: 4, nvidia.com/gpu: 1",
+    );
+    assert_eq!(cards.modes, [CardMode::Whole, CardMode::Replicas(4)]);
+    // Labels that do not go with the amount, or say nothing.
+    for labels in [labels(1, 4), labels(2, 3), labels(2, 0), String::new()] {
+        let (problem, cards) = bad(&labels, "", "nvidia.com/gpu.shared: 8");
+        assert!(
+            problem.starts_with("UnknownReplicas: metadata.labels["),
+            "{problem}"
+        );
+        assert_eq!(
+            (cards.count, &*cards.modes),
+            (1, &[CardMode::Replicas(8)][..])
+        );
+    }
+}
+
+#[test]
+fn replicas_under_the_cards_name_are_counted_as_before() {
+    let labels = "nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3-SHARED,
+                  nvidia.com/gpu.count: '2', nvidia.com/gpu.replicas: '4'";
+    let cards = good(labels, "", "nvidia.com/gpu: 8");
+    assert_eq!(cards.count, 8);
+    assert!(cards.modes.is_empty() && cards.links.is_none());
+}
+
+#[test]
+fn hami_lists_its_cards_in_an_annotation() {
+    let old = "hami.io/node-nvidia-register: 'GPU-a,10,32768,100,NVIDIA-Tesla \
+               V100-PCIE-32GB,0,true,0,hami-core:GPU-b,10,32768,100,NVIDIA-Tesla \
+               V100-PCIE-32GB,0,false,1,hami-core:'";
+    let new = r#"hami.io/node-nvidia-register: '[
+        {"id": "GPU-b", "index": 1, "count": 10, "devmem": 32768, "devcore": 100, "type": "V100"},
+        {"id": "GPU-a", "count": 10, "devmem": 32768, "type": "V100", "health": true}]'"#;
+    for annotation in [old, new] {
+        let cards = good(
+            "",
+            annotation,
+            "nvidia.com/gpu: 10, nvidia.com/gpumem: 32768",
+        );
+        assert_eq!((cards.count, cards.memory_mib), (2, 32_768));
+        assert_eq!(cards.modes, [CardMode::Shared]);
+        assert_eq!(cards.unhealthy, CardSet(0b10));
+        assert!(cards.model.ends_with("V100") || cards.model.ends_with("V100-PCIE-32GB"));
+    }
+    // Without its device plugin a node has no cards.
+    assert_eq!(read("", new, "nvidia.com/gpu: 0"), (None, vec![]));
+    let (problem, cards) = bad("", "hami.io/node-nvidia-register: x", "nvidia.com/gpu: 10");
+    assert_eq!(
+        problem,
+        "InvalidAnnotation: metadata.annotations[hami.io/node-nvidia-register]: \"x\"; accepted: \
+         what HAMi's device plugin writes"
+    );
+    assert_eq!((cards.count, cards.modes.len()), (10, 0));
+}
+
+#[test]
+fn cards_in_a_pool_of_kai_are_shared() {
+    let cards = good("kai.scheduler/node-pool: a", "", "nvidia.com/gpu: 8");
+    assert_eq!(cards.modes, [CardMode::Shared]);
+    let whole = "gangline.io/cards: whole";
+    let cards = good("kai.scheduler/node-pool: a", whole, "nvidia.com/gpu: 8");
+    assert_eq!(cards.modes, [CardMode::Whole]);
+}
+
+#[test]
+fn an_annotation_says_how_cards_may_be_used() {
+    let instance = |profile: &str, start| MigInstance {
+        profile: profile.into(),
+        start,
+    };
+    let fixed = CardMode::MigStatic(vec![instance("3g.20gb", 0), instance("1g.5gb", 6)]);
+    let table = [
+        ("shared", "nvidia.com/gpu: 2", 2, vec![CardMode::Shared]),
+        (
+            "{mode: shared}",
+            "nvidia.com/gpu: 2",
+            2,
+            vec![CardMode::Shared],
+        ),
+        (
+            "{replicas: 4}",
+            "nvidia.com/gpu: 2",
+            2,
+            vec![CardMode::Replicas(4)],
+        ),
+        (
+            "[whole, shared]",
+            "nvidia.com/gpu: 2",
+            2,
+            vec![CardMode::Whole, CardMode::Shared],
+        ),
+        (
+            "{count: 8, mode: mig-dynamic}",
+            "cpu: 1",
+            8,
+            vec![CardMode::MigDynamic],
+        ),
+        (
+            "[whole, {mig-static: [3g.20gb@0, 1g.5gb@6]}]",
+            "nvidia.com/gpu: 1, nvidia.com/mig-3g.20gb: 1, nvidia.com/mig-1g.5gb: 1",
+            2,
+            vec![CardMode::Whole, fixed.clone()],
+        ),
+        // Nobody lists the instances.
+        (
+            "{count: 1, mig-static: [3g.20gb@0, 1g.5gb@6]}",
+            "nvidia.com/gpu: 0",
+            1,
+            vec![fixed],
+        ),
+    ];
+    for (text, allocatable, count, modes) in table {
+        let cards = good(A100, &format!("gangline.io/cards: '{text}'"), allocatable);
+        assert_eq!((cards.count, cards.modes), (count, modes), "{text}");
+        assert!(cards.slices.is_empty(), "{text}");
+    }
+    let cards = good(
+        "",
+        "gangline.io/cards: '{memory: 48Gi}'",
+        "nvidia.com/gpu: 1",
+    );
+    assert_eq!(cards.memory_mib, 48 * 1024);
+}
+
+#[test]
+fn sick_cards_are_known_by_number_only_when_all_are_named() {
+    let read = |unhealthy: &str, allocatable: u32| {
+        let annotation = format!("gangline.io/cards: '{{unhealthy: {unhealthy}}}'");
+        let status = format!(
+            "{{capacity: {{nvidia.com/gpu: 8}}, allocatable: {{nvidia.com/gpu: {allocatable}}}}}"
+        );
+        let (cards, problems) = read_status("", &annotation, &status);
+        let cards = cards.map(|cards| (cards.count, cards.unhealthy.0));
+        (cards, problems.len())
+    };
+    assert_eq!(read("[3]", 7), (Some((8, 0b1000)), 0));
+    assert_eq!(read("[3]", 8), (Some((8, 0b1000)), 0), "the plugin is late");
+    assert_eq!(
+        read("[3]", 6),
+        (Some((6, 0)), 1),
+        "another one, nobody says which"
+    );
+    assert_eq!(read("[8]", 7), (Some((7, 0)), 1), "there is no such card");
+    assert_eq!(read("[64]", 7), (Some((7, 0)), 1));
+    assert_eq!(read("[3]", 0), (None, 0), "no device plugin");
+}
+
+#[test]
+fn links_are_read_and_must_be_of_these_cards() {
+    let pair = good(
+        "",
+        "gangline.io/links: 'X NV4 @0; NV4 X @0'",
+        "nvidia.com/gpu: 2",
+    );
+    assert_eq!(pair.links.map(|links| links.cards()), Some(2));
+    let machine = links::names().next().unwrap();
+    let count = links::known(machine).unwrap().cards();
+    let annotation = format!("gangline.io/links: {machine}");
+    let cards = good("", &annotation, &format!("nvidia.com/gpu: {count}"));
+    assert_eq!(cards.links, links::known(machine));
+    let (problem, cards) = bad("", &annotation, "nvidia.com/gpu: 3");
+    assert!(
+        problem.starts_with("InvalidCards: metadata.annotations[gangline.io/links]: cards.links"),
+        "{problem}"
+    );
+    assert_eq!((cards.count, cards.links), (3, None));
+    // A card is away.
+    let status = format!(
+        "{{capacity: {{nvidia.com/gpu: {count}}}, allocatable: {{nvidia.com/gpu: {}}}}}",
+        count - 1
+    );
+    let (cards, problems) = read_status("", &annotation, &status);
+    assert_eq!((cards.unwrap().links, problems.len()), (None, 0));
+    let (problem, _) = bad("", "gangline.io/links: dgx-9000", "nvidia.com/gpu: 2");
+    assert!(problem.starts_with("InvalidLinks: "), "{problem}");
+}
+
+#[test]
+fn a_matrix_of_a_driver_is_read_and_17_cards_are_refused() {
+    let matrix = |cards: usize| {
+        let names: Vec<String> = (0..cards).map(|card| format!("GPU{card}")).collect();
+        let rows = names.iter().enumerate().map(|(row, name)| {
+            let cells = (0..cards).map(|column| if row == column { "X" } else { "NV18" });
+            format!("{name}\t{}", cells.collect::<Vec<_>>().join("\t"))
+        });
+        let rows: Vec<_> = rows.collect();
+        let text = format!("\t{}\n{}\n", names.join("\t"), rows.join("\n"));
+        format!(
+            "gangline.io/links: {}",
+            serde_json::to_string(&text).unwrap()
+        )
+    };
+    let cards = good("", &matrix(8), "nvidia.com/gpu: 8");
+    assert_eq!(cards.links.map(|links| links.cards()), Some(8));
+    let (problem, cards) = bad("", &matrix(17), "nvidia.com/gpu: 17");
+    assert!(
+        problem.contains("17 cards; 1 to 16 are accepted"),
+        "{problem}"
+    );
+    assert_eq!((cards.count, cards.links), (17, None));
+}
+
+#[test]
+fn the_annotations_are_for_cards_of_any_maker() {
+    let (cards, problems) = read(
+        "amd.com/gpu.product-name: AMD_Instinct_MI300X_OAM",
+        "gangline.io/links: 'X XGMI1; XGMI1 X', gangline.io/cards: '{memory: 192Gi, unhealthy: [1]}'",
+        "amd.com/gpu: 2, nvidia.com/gpu: 0, amd.com/cpx_nps4: 0",
+    );
+    assert_eq!(problems, [""; 0]);
+    let cards = cards.unwrap();
+    assert_eq!(
+        (&*cards.kind, cards.count, cards.unhealthy.0),
+        ("amd.com/gpu", 2, 0b10)
+    );
+    assert_eq!(
+        (cards.memory_mib, cards.links.map(|links| links.cards())),
+        (192 << 10, Some(2))
+    );
+}
+
+#[test]
+fn cards_are_not_given_out_while_their_layout_changes() {
+    for (state, unhealthy) in [
+        ("pending", 0b11),
+        ("rebooting", 0b11),
+        ("failed", 0),
+        ("success", 0),
+    ] {
+        let label = format!("{A100}, nvidia.com/mig.config.state: {state}");
+        let allocatable = "nvidia.com/gpu: 2, nvidia.com/mig-1g.5gb: 7";
+        let (cards, problems) = read(&label, "", allocatable);
+        let cards = cards.unwrap();
+        assert_eq!((cards.count, cards.unhealthy.0), (2, unhealthy), "{state}");
+        assert_eq!(cards.slices.is_empty(), unhealthy > 0);
+        assert_eq!(problems.len(), usize::from(unhealthy > 0));
+        assert!(
+            problems
+                .iter()
+                .all(|problem| problem.starts_with("MigReconfiguring: "))
+        );
+    }
+    // Case C118: nothing is listed.
+    let label = "nvidia.com/mig.config.state: pending";
+    let (cards, problems) = read(label, "", "nvidia.com/gpu: 0");
+    assert_eq!(cards, None);
+    assert_eq!(
+        problems,
+        [
+            "MigReconfiguring: metadata.labels[nvidia.com/mig.config.state]: \"pending\", so its \
+          cards are not used; accepted: success, failed"
+        ]
+    );
+}
+
+#[test]
+fn bad_descriptions_are_named_and_plain_cards_stay() {
+    let table = [
+        (
+            "sharing",
+            "\"sharing\"; accepted: whole, shared, mig-dynamic",
+        ),
+        ("{mode: {replicas: 1}}", "{\"replicas\":1}; accepted: whole"),
+        ("{replicas: -2}", "{\"replicas\":-2}; accepted: whole"),
+        ("[shared, 7]", "7; accepted: whole"),
+        (
+            "[whole, shared, whole]",
+            "cards.modes: 3 entries for 2 cards; accepted: none, 1 or 2",
+        ),
+        ("{count: 3}", "count: 3; accepted: 2, which there are"),
+        ("{count: 65}", "65; accepted: 1 to 64"),
+        (
+            "{memory: lots}",
+            "\"lots\"; accepted: an amount above 0 such as 80Gi",
+        ),
+        (
+            "{memory: -1}",
+            "-1; accepted: an amount above 0 such as 80Gi",
+        ),
+        (
+            "{unhealthy: 3}",
+            "3; accepted: a list of numbers of cards from 0 to 63",
+        ),
+        (
+            "{unhealthy: [2]}",
+            "unhealthy: there are 2 cards; accepted: numbers below that",
+        ),
+        (
+            "{colour: red}",
+            "\"colour\"; accepted: count, memory, mode, modes, unhealthy",
+        ),
+        ("[", "; accepted: YAML or JSON such as {mode: shared}"),
+        (
+            "{mig-static: [1g.5gb]}",
+            "[\"1g.5gb\"]}; accepted: whole, shared",
+        ),
+        (
+            "{count: 2, mig-static: [1g.11gb@0]}",
+            "cards.modes[0]: MIG profile \"1g.11gb\" of \"NVIDIA-A100-SXM4-40GB\"; accepted: ",
+        ),
+        (
+            "{count: 2, mig-static: [3g.20gb@0, 1g.5gb@2]}",
+            "cards.modes[0]: 1g.5gb@2 is not legal or overlaps an instance before it",
+        ),
+    ];
+    for (text, expected) in table {
+        let annotation = format!("gangline.io/cards: '{text}'");
+        let (problem, cards) = bad(A100, &annotation, "nvidia.com/gpu: 2");
+        assert!(
+            problem.contains("metadata.annotations[gangline.io/cards]"),
+            "{problem}"
+        );
+        assert!(problem.contains(expected), "{text}: {problem}");
+        assert_eq!(
+            (cards.count, cards.modes.len(), cards.unhealthy.0),
+            (2, 0, 0),
+            "{text}"
+        );
+    }
+    let (problem, cards) = bad(
+        A100,
+        "gangline.io/cards: '{count: 1, mig-static: [1g.5gb@0]}'",
+        "nvidia.com/mig-1g.5gb: 2",
+    );
+    assert!(
+        problem.contains("MIG instances: 1 x 1g.5gb, but the device plugin lists 2 x 1g.5gb"),
+        "{problem}"
+    );
+    assert_eq!((cards.count, cards.slices.get("1g.5gb")), (0, Some(&2)));
+    let (problem, _) = bad("", "gangline.io/cards: mig-dynamic", "nvidia.com/gpu: 2");
+    assert!(
+        problem.contains("MIG of \"\"; accepted: a product with MIG"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn numbers_beyond_any_machine_are_named() {
+    let (cards, problems) = read("", "", "nvidia.com/mig-1g.5gb: 4000000");
+    assert_eq!(cards, None);
+    assert_eq!(
+        problems,
+        [
+            "QuantityTooLarge: status.allocatable[nvidia.com/mig-1g.5gb]: 4000000; accepted: at most \
+          512"
+        ]
+    );
+    let (problem, cards) = bad("", "gangline.io/cards: shared", "nvidia.com/gpu: 80");
+    assert!(problem.contains("80 cards that are used in parts; accepted: at most 64"));
+    assert_eq!((cards.count, cards.modes.len()), (80, 0));
+    let (problem, _) = bad("nvidia.com/gpu.memory: much", "", "nvidia.com/gpu: 1");
+    assert_eq!(
+        problem,
+        "InvalidLabel: metadata.labels[nvidia.com/gpu.memory]: \"much\"; accepted: a whole number"
+    );
+}

@@ -1,0 +1,110 @@
+//! What is known once all objects are.
+
+use std::fmt::Write as _;
+
+use gangline::{Event, cluster::spec::CardMode, gang::PodSpec};
+
+use crate::{
+    load,
+    world::{Builder, Options, World},
+};
+
+fn world(yaml: &str) -> World {
+    let options = Options::default();
+    let mut progress = |_, _| ();
+    let mut builder = Builder::new(&options, &mut progress);
+    builder.read(|builder| load::load_bytes("dump", yaml.as_bytes(), builder));
+    let world = builder.finish();
+    assert_eq!(world.complaints, [], "{yaml}");
+    world
+}
+
+fn modes(world: &World) -> Vec<CardMode> {
+    let nodes = world.events.iter().filter_map(|event| match event {
+        Event::Node(node) => Some(node),
+        _ => None,
+    });
+    let cards = nodes.flat_map(|node| &node.cards);
+    cards.flat_map(|cards| cards.modes.clone()).collect()
+}
+
+fn pod<'a>(world: &'a World, name: &str) -> &'a PodSpec {
+    let mut pods = world.events.iter().filter_map(|event| match event {
+        Event::Pod(pod) => Some(pod),
+        _ => None,
+    });
+    pods.find(|pod| pod.name == name).unwrap()
+}
+
+const NODE: &str = "
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {nvidia.com/gpu: 4}}
+---
+";
+
+#[test]
+fn a_node_on_which_a_share_runs_shares_its_cards() {
+    let pod = |fields: &str| {
+        format!(
+            "{NODE}\napiVersion: v1\nkind: Pod\nmetadata: {{name: p, annotations: {{gpu-fraction: \
+             '0.5'}}}}\n{fields}\n"
+        )
+    };
+    let shared = |fields: &str| modes(&world(&pod(fields)));
+    assert_eq!(shared("spec: {nodeName: n1}"), [CardMode::Shared]);
+    assert_eq!(shared("spec: {}"), []);
+    assert_eq!(
+        shared("spec: {nodeName: n1}\nstatus: {phase: Succeeded}"),
+        []
+    );
+}
+
+#[test]
+fn shares_of_one_group_of_kai_are_on_one_card() {
+    let mut yaml = NODE.to_owned();
+    for (name, group) in [("a", "x"), ("b", "y"), ("c", "x"), ("d", "")] {
+        let label = if group.is_empty() {
+            String::new()
+        } else {
+            format!("runai-gpu-group: {group}")
+        };
+        write!(
+            yaml,
+            "\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{{label}}}, annotations: \
+             {{gpu-fraction: '0.5'}}}}\nspec: {{nodeName: n1}}\n---\n"
+        )
+        .unwrap();
+    }
+    let world = world(&yaml);
+    let card = |name: &str| pod(&world, name).devices.map(|devices| devices.cards.0);
+    assert_eq!(
+        [card("a"), card("b"), card("c")],
+        [Some(1), Some(2), Some(1)]
+    );
+    assert_eq!(card("d"), None);
+}
+
+#[test]
+fn exclusive_cards_are_the_gangs_or_the_single_pods() {
+    let mut yaml = String::from(
+        "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: g, namespace: \
+         prod}\nspec: {minMember: 2}\n---\n",
+    );
+    let group = "labels: {scheduling.x-k8s.io/pod-group: g}, ";
+    for (name, label) in [("a", group), ("b", group), ("c", "")] {
+        write!(
+            yaml,
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: prod, {label}annotations: \
+             {{gangline.io/exclusive-cards: 'true'}}}}\nspec: {{containers: [{{name: m, resources: \
+             {{limits: {{nvidia.com/gpu: 1}}}}}}]}}\n---\n"
+        )
+        .unwrap();
+    }
+    let world = world(&yaml);
+    let word = |name: &str| pod(&world, name).template.cards.clone().unwrap().exclusive;
+    assert_eq!(word("a"), "scheduler-plugins prod/g");
+    assert_eq!(word("b"), word("a"));
+    assert_eq!(word("c"), "pod prod/c");
+}

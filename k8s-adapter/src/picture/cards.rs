@@ -1,0 +1,513 @@
+//! The cards of one kind on a node: whole ones as squares, cards that are used in parts as bars of
+//! segments, and arcs between those that are joined best.
+//!
+//! Data enters as a [`CardsView`] and leaves as SVG. A MIG instance is a segment where it starts, as
+//! wide as its memory; shares are as wide as what they take, replicas are equal; what exists and is
+//! free is only outlined. How large everything is follows from the [`Scale`] and from the cards alone,
+//! so that neighbours with equal cards are drawn alike.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use gangline::{
+    GangId,
+    bits::CardSet,
+    cluster::spec::CardMode,
+    device::links::Link,
+    engine::{CardsView, NodeView, Part, PartView},
+};
+
+use super::{
+    Escaped, Picture,
+    look::{self, Look},
+    node::Scale,
+};
+use crate::output::{GangReport, devices::PartText, held_cards, parted_cards};
+
+/// Squares in one row.
+const ROW: u32 = 8;
+/// Width of a bar in squares: each of eight memory slices gets room for two letters.
+const BAR_SQUARES: f32 = 6.0;
+/// More arcs than this are a tangle.
+const MOST_ARCS: usize = 12;
+
+/// Sizes of the cards of one kind on one node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Width and height of one card.
+    card: (f32, f32),
+    /// From one card to the next.
+    pitch: (f32, f32),
+    /// Room for a card's number on its left; 0 for no numbers.
+    gutter: f32,
+    per_row: u32,
+    rows: u32,
+    /// Room for arcs below.
+    arcs: f32,
+    /// Room for lines about instances of unknown cards below.
+    lines: f32,
+}
+
+impl Shape {
+    /// The sizes for some cards.
+    pub(super) fn of(scale: &Scale, cards: &CardsView<'_>) -> Self {
+        let count = cards.all.len();
+        let large = scale.name_font > 10.0;
+        let parted =
+            !cards.parts.is_empty() || cards.modes.iter().any(|mode| *mode != CardMode::Whole);
+        let bars = large && parted;
+        let (width, gutter, per_row) = match (bars, count) {
+            (true, 0..=4) => (scale.square * BAR_SQUARES, scale.name_font, 1),
+            (true, _) => (scale.square * BAR_SQUARES, scale.name_font, 2),
+            (false, _) => (scale.square, 0.0, ROW),
+        };
+        let widest = arcs(cards).iter().map(|arc| arc.1 - arc.0).max();
+        let arcs = match widest {
+            Some(span) if large && !bars && count <= ROW => arc_depth(span) + 3.0,
+            _ => 0.0,
+        };
+        let lines = if large {
+            cards.loose.len() as f32 * (scale.name_font + 2.0)
+        } else {
+            0.0
+        };
+        Self {
+            card: (width, scale.square),
+            pitch: (gutter + width + scale.gap, scale.square + scale.gap),
+            gutter,
+            per_row,
+            rows: count.div_ceil(per_row),
+            arcs,
+            lines,
+        }
+    }
+
+    /// Width and height of all of them, without the space to what follows.
+    pub(super) fn size(&self, scale: &Scale, cards: &CardsView<'_>) -> (f32, f32) {
+        let columns = cards.all.len().min(self.per_row);
+        let width = (columns as f32 * self.pitch.0 - scale.gap).max(0.0);
+        let height = (self.rows as f32 * self.pitch.1 - scale.gap).max(0.0);
+        (width, height + self.arcs + self.lines)
+    }
+
+    /// Upper left corner of a card.
+    fn corner(&self, card: u32, (x, y): (f32, f32)) -> (f32, f32) {
+        let (row, column) = (card / self.per_row, card % self.per_row);
+        (
+            x + self.gutter + column as f32 * self.pitch.0,
+            y + row as f32 * self.pitch.1,
+        )
+    }
+}
+
+/// Pairs of cards worth an arc: those with the best direct link, when not all pairs have it and they
+/// are few.
+fn arcs(cards: &CardsView<'_>) -> Vec<(u32, u32, Link)> {
+    let Some(matrix) = cards.links.map(gangline::device::links::LinkTable::matrix) else {
+        return Vec::new();
+    };
+    let pairs = (0..matrix.cards()).flat_map(|b| (0..b).map(move |a| (a, b)));
+    let linked = |(a, b)| matrix.link(a, b).map(|link| (a, b, link));
+    let all: Vec<(u32, u32, Link)> = pairs.filter_map(linked).collect();
+    let best = all.iter().map(|(_, _, link)| *link).max();
+    let mut chosen = all.clone();
+    chosen.retain(|(_, _, link)| Some(*link) == best && link.is_fabric());
+    if chosen.len() == all.len() || chosen.len() > MOST_ARCS {
+        chosen.clear();
+    }
+    chosen
+}
+
+/// Whether arcs are drawn for these cards.
+pub(super) fn has_arcs(scale: &Scale, cards: &CardsView<'_>) -> bool {
+    Shape::of(scale, cards).arcs > 0.0
+}
+
+/// How far an arc over so many cards reaches down.
+fn arc_depth(span: u32) -> f32 {
+    5.0 + 2.5 * span as f32
+}
+
+/// A segment of a card: where it starts and how long it is, in parts of the card's width.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Segment {
+    start: f32,
+    length: f32,
+}
+
+/// The segments of the parts of one card that are held, in order.
+fn segments(cards: &CardsView<'_>, parts: &[&PartView]) -> Vec<Segment> {
+    let mut next = 0.0;
+    let segment = |part: &&PartView| {
+        let (start, length) = match part.part {
+            Part::Slice {
+                start, units, of, ..
+            } => {
+                let of = f32::from(of.max(1));
+                return Segment {
+                    start: f32::from(start) / of,
+                    length: f32::from(units) / of,
+                };
+            }
+            Part::Share {
+                memory_mib,
+                compute_milli,
+            } => {
+                let memory = memory_mib as f32 / cards.memory_mib.max(1) as f32;
+                let memory = if cards.memory_mib > 0 { memory } else { 0.0 };
+                (next, memory.max(compute_milli as f32 / 1000.0))
+            }
+            Part::Replica { of } => (next, 1.0 / of.max(1) as f32),
+        };
+        // More may be taken than there is, when somebody else placed a pod.
+        let length = length.min(1.0 - start);
+        next = start + length;
+        Segment { start, length }
+    };
+    parts.iter().map(segment).collect()
+}
+
+impl Picture<'_> {
+    /// Draws the cards of one kind with their upper left corner at `at`.
+    pub(super) fn push_cards(
+        &self,
+        svg: &mut String,
+        node: &NodeView<'_>,
+        cards: &CardsView<'_>,
+        at: (f32, f32),
+    ) {
+        let shape = Shape::of(&self.scale, cards);
+        let kind = cards.kind;
+        let parted = parted_cards(cards);
+        let mut by_holder: BTreeMap<GangId, CardSet> = BTreeMap::new();
+        for &(held, gang) in &cards.held {
+            let all = by_holder.entry(gang).or_default();
+            *all = all.union(held.difference(parted));
+        }
+        let free = cards.all.difference(held_cards(cards));
+        let unhealthy = cards.unhealthy.intersection(cards.all);
+        let usable = free.difference(unhealthy);
+        let title = format!("free {kind} {usable}");
+        push_boxes(svg, usable, &shape, at, "class=\"free\"", &title);
+        let broken = free.intersection(unhealthy);
+        let title = format!("unhealthy {kind} {broken}");
+        push_boxes(svg, broken, &shape, at, "class=\"bad\"", &title);
+        for (gang, held) in by_holder {
+            let (look, style, name) = self.holder(gang);
+            let title = format!("{name}: {kind} {held}");
+            push_boxes(svg, held, &shape, at, &style, &title);
+            if self.scale.square > 10.0 && !look.letter.is_empty() {
+                push_letters(svg, held, &shape, at, &look);
+            }
+        }
+        push_boxes(svg, parted, &shape, at, "class=\"free\"", "");
+        for card in cards.all.difference(unhealthy.difference(parted)) {
+            if !held_cards(cards).contains(card) || parted.contains(card) {
+                push_outlines(svg, cards.mode(card), cards, &shape, shape.corner(card, at));
+            }
+        }
+        for card in parted {
+            self.push_parts(svg, cards, card, &shape, shape.corner(card, at));
+        }
+        push_crosses(svg, unhealthy, &shape, at);
+        if shape.gutter > 0.0 {
+            push_numbers(svg, cards.all, &shape, at);
+        }
+        let below = at.1 + shape.rows as f32 * shape.pitch.1 - self.scale.gap;
+        if shape.arcs > 0.0 {
+            self.push_arcs(svg, node, cards, &shape, (at, below));
+        }
+        if shape.lines > 0.0 {
+            self.push_loose(svg, cards, (at.0, below + shape.arcs));
+        }
+    }
+
+    /// How a holder looks, the attributes of what it holds, and its name.
+    fn holder(&self, gang: GangId) -> (Look, String, String) {
+        let look = self.looks.get(&gang).cloned().unwrap_or_else(look::single);
+        let (name, new) = match self.gangs.get(&gang) {
+            Some(gang) => (gang.full_name(), gang.word() == "placed"),
+            None => ("a pod that is over".to_owned(), false),
+        };
+        let mut style = format!("fill=\"{}\"", look.fill);
+        if new {
+            let width = self.scale.square / 15.0;
+            let _ = write!(style, " class=\"new\" stroke-width=\"{width:.1}\"");
+        }
+        (look, style, name)
+    }
+
+    /// The parts of a card that somebody holds.
+    fn push_parts(
+        &self,
+        svg: &mut String,
+        cards: &CardsView<'_>,
+        card: u32,
+        shape: &Shape,
+        (x, y): (f32, f32),
+    ) {
+        let parts: Vec<&PartView> = cards
+            .parts
+            .iter()
+            .filter(|part| part.card == card)
+            .collect();
+        let (width, height) = shape.card;
+        for (part, segment) in parts.iter().zip(segments(cards, &parts)) {
+            let (look, style, name) = self.holder(part.gang);
+            let text = PartText(&part.part).to_string();
+            let (left, length) = (x + segment.start * width, segment.length * width);
+            // Neighbours are told apart by a thin gap, where there is room for one.
+            let inset = if length > 6.0 { 0.6 } else { 0.0 };
+            let _ = write!(
+                svg,
+                "<rect {style} x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" \
+                 rx=\"{inset:.1}\"><title>{}</title></rect>",
+                left + inset,
+                y + inset,
+                (length - 2.0 * inset).max(0.1),
+                height - 2.0 * inset,
+                Escaped(&format!("{name}: {text} of {} {card}", cards.kind))
+            );
+            if shape.gutter > 0.0 {
+                push_label(
+                    svg,
+                    &label(&part.part, &look, length),
+                    &look,
+                    (left, y),
+                    (length, height),
+                );
+            }
+        }
+    }
+
+    /// Arcs between the cards that are joined best; those between cards of one member are strong.
+    fn push_arcs(
+        &self,
+        svg: &mut String,
+        node: &NodeView<'_>,
+        cards: &CardsView<'_>,
+        shape: &Shape,
+        (at, below): ((f32, f32), f32),
+    ) {
+        let bit = |card: u32| CardSet(1_u64.checked_shl(card).unwrap_or(0));
+        for (a, b, link) in arcs(cards) {
+            let both = bit(a).union(bit(b));
+            let holds_both = |gang: &&&GangReport| {
+                gang.members.iter().any(|member| {
+                    member.node.as_deref() == Some(node.name) && member.cards.contains_all(both)
+                })
+            };
+            let holders = cards
+                .held
+                .iter()
+                .filter_map(|(_, gang)| self.gangs.get(gang));
+            let style = match holders.clone().find(holds_both) {
+                Some(gang) => {
+                    let colour = self.holder(gang.id).0.base;
+                    format!("class=\"arc\" stroke=\"{colour}\" stroke-width=\"2.6\"")
+                }
+                None => "class=\"arc\" stroke=\"#a5afbb\" stroke-width=\"1\"".to_owned(),
+            };
+            let middle = |card| shape.corner(card, at).0 + shape.card.0 / 2.0;
+            let (from, to) = (middle(a), middle(b));
+            let depth = arc_depth(b - a);
+            let y = below + 1.5;
+            // The lowest point of a cubic curve lies at three quarters of its control points.
+            let control = y + depth / 0.75;
+            let _ = write!(
+                svg,
+                "<path {style} d=\"M{from:.1} {y:.1}C{from:.1} {control:.1} {to:.1} {control:.1} \
+                 {to:.1} {y:.1}\"><title>cards {a} and {b}: {link}</title></path>"
+            );
+        }
+    }
+
+    /// Instances of which nobody knows the card: a line each.
+    fn push_loose(&self, svg: &mut String, cards: &CardsView<'_>, (x, y): (f32, f32)) {
+        let font = self.scale.name_font - 1.0;
+        let mut line = y + self.scale.name_font + 1.0;
+        for loose in &cards.loose {
+            let text = format!("{} of {} {} held", loose.used, loose.all, loose.profile);
+            let _ = write!(
+                svg,
+                "<text class=\"node-name\" x=\"{x:.1}\" y=\"{line:.1}\" font-size=\"{font}\">{}</text>",
+                Escaped(&text)
+            );
+            line += self.scale.name_font + 2.0;
+        }
+    }
+}
+
+/// Boxes of cards as one path with one tooltip.
+fn push_boxes(
+    svg: &mut String,
+    cards: CardSet,
+    shape: &Shape,
+    at: (f32, f32),
+    style: &str,
+    title: &str,
+) {
+    if cards.is_empty() {
+        return;
+    }
+    let _ = write!(svg, "<path {style} d=\"");
+    let (width, height) = shape.card;
+    for card in cards {
+        let (x, y) = shape.corner(card, at);
+        let _ = write!(svg, "M{x:.1} {y:.1}h{width}v{height}h-{width}z");
+    }
+    if title.is_empty() {
+        svg.push_str("\"/>");
+    } else {
+        let _ = write!(svg, "\"><title>{}</title></path>", Escaped(title));
+    }
+}
+
+fn push_letters(svg: &mut String, cards: CardSet, shape: &Shape, at: (f32, f32), look: &Look) {
+    for card in cards {
+        push_label(svg, &look.letter, look, shape.corner(card, at), shape.card);
+    }
+}
+
+/// A letter or a few in the middle of a box.
+fn push_label(
+    svg: &mut String,
+    text: &str,
+    look: &Look,
+    (x, y): (f32, f32),
+    (width, height): (f32, f32),
+) {
+    if text.is_empty() {
+        return;
+    }
+    // Two letters are narrower than a square is wide; more need a smaller font.
+    let letters = text.chars().count();
+    let font = height * if letters > 2 { 0.41 } else { 0.6 };
+    let font = font.min(width / letters as f32 * 1.55);
+    let _ = write!(
+        svg,
+        "<text class=\"letter\" x=\"{:.1}\" y=\"{:.1}\" font-size=\"{font:.1}\" \
+         style=\"fill:{};stroke:{}\" pointer-events=\"none\">{}</text>",
+        x + width / 2.0,
+        y + height / 2.0 + font * 0.36,
+        look.ink,
+        look.base,
+        Escaped(text)
+    );
+}
+
+/// What is written on a part: whose it is and what it is, as far as there is room.
+fn label(part: &Part, look: &Look, width: f32) -> String {
+    let (long, short) = match part {
+        Part::Slice { profile, .. } => {
+            let short = profile.split('.').next().unwrap_or(profile);
+            ((*profile).to_owned(), short.to_owned())
+        }
+        Part::Share {
+            memory_mib: 0,
+            compute_milli,
+        } => (format!("{}%", compute_milli / 10), String::new()),
+        Part::Share { memory_mib, .. } => {
+            (format!("{}G", memory_mib.div_ceil(1024)), String::new())
+        }
+        Part::Replica { .. } => (String::new(), String::new()),
+    };
+    let room = (width / 5.6) as usize;
+    let with_letter = |word: &str| match (look.letter.as_str(), word) {
+        ("", word) => word.to_owned(),
+        (letter, "") => letter.to_owned(),
+        (letter, word) => format!("{letter} {word}"),
+    };
+    [
+        with_letter(&long),
+        with_letter(&short),
+        look.letter.clone(),
+        short,
+    ]
+    .into_iter()
+    .find(|text| !text.is_empty() && text.chars().count() <= room)
+    .unwrap_or_default()
+}
+
+/// Instances and replicas that exist, whether held or not.
+fn push_outlines(
+    svg: &mut String,
+    mode: &CardMode,
+    cards: &CardsView<'_>,
+    shape: &Shape,
+    (x, y): (f32, f32),
+) {
+    let (width, height) = shape.card;
+    let mut push = |start: f32, length: f32, title: &str| {
+        let _ = write!(
+            svg,
+            "<rect class=\"outline\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\">\
+             <title>{}</title></rect>",
+            x + start * width + 0.8,
+            y + 0.8,
+            (length * width - 1.6).max(0.1),
+            height - 1.6,
+            Escaped(title)
+        );
+    };
+    match mode {
+        // A mark a replica; hundreds of them would be a grey blur.
+        CardMode::Replicas(replicas) if (2..=32).contains(replicas) => {
+            let length = 1.0 / *replicas as f32;
+            for index in 0..*replicas {
+                push(index as f32 * length, length, "replica");
+            }
+        }
+        CardMode::MigStatic(instances) => {
+            let Some(geometry) = cards.known.and_then(|model| model.mig) else {
+                return;
+            };
+            for instance in instances {
+                let found = geometry.profile(&instance.profile);
+                let Some(profile) = found.and_then(|ix| geometry.get(ix)) else {
+                    continue;
+                };
+                let of = f32::from(geometry.units.max(1));
+                push(
+                    f32::from(instance.start) / of,
+                    f32::from(profile.units) / of,
+                    &format!("{}@{}", instance.profile, instance.start),
+                );
+            }
+        }
+        _ => {}
+    }
+}
+
+fn push_crosses(svg: &mut String, cards: CardSet, shape: &Shape, at: (f32, f32)) {
+    if cards.is_empty() {
+        return;
+    }
+    let (width, height) = shape.card;
+    let stroke = (height / 9.0).max(1.0);
+    let _ = write!(
+        svg,
+        "<path class=\"cross\" stroke-width=\"{stroke:.1}\" d=\""
+    );
+    for card in cards {
+        let (x, y) = shape.corner(card, at);
+        let _ = write!(
+            svg,
+            "M{x:.1} {y:.1}l{width} {height}m0-{height}l-{width} {height}"
+        );
+    }
+    svg.push_str("\"/>");
+}
+
+/// The numbers of cards that are drawn as bars.
+fn push_numbers(svg: &mut String, cards: CardSet, shape: &Shape, at: (f32, f32)) {
+    let font = shape.gutter - 2.0;
+    for card in cards {
+        let (x, y) = shape.corner(card, at);
+        let _ = write!(
+            svg,
+            "<text class=\"number\" x=\"{:.1}\" y=\"{:.1}\" font-size=\"{font:.1}\">{card}</text>",
+            x - 3.0,
+            y + shape.card.1 / 2.0 + font * 0.36
+        );
+    }
+}
