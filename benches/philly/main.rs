@@ -62,7 +62,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 
 fn read(text: &str) -> Result<Vec<Job>, String> {
     let mut jobs = Vec::new();
-    for (number, line) in text.lines().enumerate().skip(1) {
+    for (number, line) in text.lines().enumerate().skip(1).filter(|(_, line)| !line.is_empty()) {
         let wrong = || format!("line {}: {line}: not timestamp,duration,num_gpus,...", number + 1);
         let fields: Vec<&str> = line.split(',').collect();
         let [time, runs, cards, ..] = fields.as_slice() else {

@@ -19,17 +19,20 @@ pub enum Policy {
     FirstFit,
     /// The fullest node.
     BestFit,
-    /// The engine's choice.
+    /// The engine's choice by its usual rule.
     Engine,
+    /// The engine's choice by bid prices for the work that it saw.
+    Priced,
     /// Cards have no place: any free ones will do. A reference that no placement can keep to.
     Pool,
 }
 
-pub const POLICIES: [Policy; 5] = [
+pub const POLICIES: [Policy; 6] = [
     Policy::Spread,
     Policy::FirstFit,
     Policy::BestFit,
     Policy::Engine,
+    Policy::Priced,
     Policy::Pool,
 ];
 
@@ -40,6 +43,7 @@ impl Policy {
             Self::FirstFit => "first-fit",
             Self::BestFit => "best-fit",
             Self::Engine => "ours",
+            Self::Priced => "ours, bid prices",
             Self::Pool => "pool (reference)",
         }
     }
@@ -115,9 +119,14 @@ struct Engine {
 
 impl Placer {
     pub fn new(policy: Policy, nodes: u32) -> Self {
-        let engine = (policy == Policy::Engine).then(|| {
+        let scoring = match policy {
+            Policy::Engine => Some(ScoringRule::Binpack),
+            Policy::Priced => Some(ScoringRule::BidPrice),
+            _ => None,
+        };
+        let engine = scoring.map(|scoring| {
             let mut scheduler = Scheduler::new(Config {
-                scoring: ScoringRule::default(),
+                scoring,
                 ..Config::default()
             });
             (0..nodes).for_each(|index| apply(&mut scheduler, Event::Node(node(index))));
@@ -180,6 +189,7 @@ impl Engine {
 
     /// Asks for the best node and takes it.
     fn place(&mut self, job: usize, part: usize, cards: u32) -> Option<usize> {
+        self.scheduler.price_if_due();
         let template = self.templates[cards as usize].clone();
         let found = self.scheduler.best_node(&template)?;
         let node = found.0 as usize;
