@@ -79,8 +79,16 @@ fn kinds() -> Vec<Kind> {
     vec![
         ("1 card", vec![template(1)], 6),
         ("2 to 8 cards", [2, 4, 8].map(template).into(), 2),
-        ("share", [8_000, 16_000, 30_000].map(|mib| part(share(mib))).into(), 6),
-        ("MIG slice", PROFILES.map(|name| part(slice(name))).into(), 6),
+        (
+            "share",
+            [8_000, 16_000, 30_000].map(|mib| part(share(mib))).into(),
+            6,
+        ),
+        (
+            "MIG slice",
+            PROFILES.map(|name| part(slice(name))).into(),
+            6,
+        ),
     ]
 }
 
@@ -133,7 +141,9 @@ impl Running {
 fn percentile(times: &mut [Duration], percent: usize) -> f64 {
     times.sort_unstable();
     let place = (times.len() * percent / 100).min(times.len().saturating_sub(1));
-    times.get(place).map_or(0.0, |time| time.as_secs_f64() * 1e6)
+    times
+        .get(place)
+        .map_or(0.0, |time| time.as_secs_f64() * 1e6)
 }
 
 fn main() {
@@ -142,13 +152,18 @@ fn main() {
     let only: u32 = arguments.value("--nodes", 0);
     let kinds = kinds();
     let shares: Vec<u32> = kinds.iter().map(|(_, _, share)| *share).collect();
-    let columns = ["request", "nodes", "placed", "find p50", "find p99", "take p50", "take p99"];
+    let columns = [
+        "request", "nodes", "placed", "find p50", "find p99", "take p50", "take p99",
+    ];
     let mut report = Report::new(
         "time of one decision in us",
         columns.into_iter().chain(["release p50", "release p99"]),
     );
     let mut lines: Vec<plot::Line> = Vec::new();
-    for nodes in SIZES.into_iter().filter(|&nodes| only == 0 || nodes == only) {
+    for nodes in SIZES
+        .into_iter()
+        .filter(|&nodes| only == 0 || nodes == only)
+    {
         let mut random = Random::new(nodes.into());
         let mut running = Running {
             engine: Scheduler::new(Config::default()),
@@ -192,7 +207,10 @@ fn main() {
                 let point = (f64::from(nodes).log10(), *time);
                 match lines.iter_mut().find(|line| line.name == *name) {
                     Some(line) => line.points.push(point),
-                    None => lines.push(plot::Line { name: (*name).into(), points: vec![point] }),
+                    None => lines.push(plot::Line {
+                        name: (*name).into(),
+                        points: vec![point],
+                    }),
                 }
             }
             report.push(row);

@@ -13,9 +13,15 @@ use gangline_benches::replay::Random;
 fn mig_slot(criterion: &mut Criterion) {
     let model = model::find("NVIDIA-H100-80GB-HBM3").and_then(|model| model.mig);
     let geometry = model.expect("the table of card models has it");
-    let weights: Vec<u32> = geometry.profiles.iter().map(|it| it.is_base().into()).collect();
-    let asked: Vec<ProfileIx> =
-        geometry.indices().filter(|ix| weights[usize::from(ix.0)] > 0).collect();
+    let weights: Vec<u32> = geometry
+        .profiles
+        .iter()
+        .map(|it| it.is_base().into())
+        .collect();
+    let asked: Vec<ProfileIx> = geometry
+        .indices()
+        .filter(|ix| weights[usize::from(ix.0)] > 0)
+        .collect();
     let mut group = criterion.benchmark_group("mig_slot");
     for cards in [100, 1_000, 10_000, 100_000] {
         let worth = MigWorth::solve(geometry, &weights, Market::default());

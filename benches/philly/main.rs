@@ -62,14 +62,26 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 
 fn read(text: &str) -> Result<Vec<Job>, String> {
     let mut jobs = Vec::new();
-    for (number, line) in text.lines().enumerate().skip(1).filter(|(_, line)| !line.is_empty()) {
-        let wrong = || format!("line {}: {line}: not timestamp,duration,num_gpus,...", number + 1);
+    for (number, line) in text
+        .lines()
+        .enumerate()
+        .skip(1)
+        .filter(|(_, line)| !line.is_empty())
+    {
+        let wrong = || {
+            format!(
+                "line {}: {line}: not timestamp,duration,num_gpus,...",
+                number + 1
+            )
+        };
         let fields: Vec<&str> = line.split(',').collect();
         let [time, runs, cards, ..] = fields.as_slice() else {
             return Err(wrong());
         };
-        let numbers: Vec<i64> =
-            time.split([' ', '-', ':']).filter_map(|word| word.parse().ok()).collect();
+        let numbers: Vec<i64> = time
+            .split([' ', '-', ':'])
+            .filter_map(|word| word.parse().ok())
+            .collect();
         let [year, month, day, hour, minute, second] = numbers.as_slice() else {
             return Err(wrong());
         };
@@ -109,7 +121,11 @@ struct Replay<'a> {
 
 impl Replay<'_> {
     fn start(&mut self, job: usize, now: i64) {
-        let Job { arrives, runs, cards } = self.jobs[job];
+        let Job {
+            arrives,
+            runs,
+            cards,
+        } = self.jobs[job];
         let parts = self.placer.place(job, cards, &self.free);
         self.free.change(&parts, true);
         self.parts[job] = parts;
@@ -150,10 +166,18 @@ impl Replay<'_> {
         };
         let head = self.jobs[head].cards;
         let mut latest: Option<(i64, Free)> = None;
-        let window = if queue == Queue::Skip { WINDOW } else { usize::MAX };
+        let window = if queue == Queue::Skip {
+            WINDOW
+        } else {
+            usize::MAX
+        };
         // Room only shrinks from here on: what did not fit does not fit later.
         let (mut too_large, mut at) = (u32::MAX, 1);
-        while let Some(&job) = self.waiting.get(at).filter(|_| at < window && self.free.cards > 0) {
+        while let Some(&job) = self
+            .waiting
+            .get(at)
+            .filter(|_| at < window && self.free.cards > 0)
+        {
             let Job { runs, cards, .. } = self.jobs[job];
             if cards >= too_large || !self.free.fits(cards) {
                 too_large = too_large.min(cards);
@@ -236,16 +260,35 @@ fn main() {
     let fleets = if nodes > 0 { vec![nodes] } else { usual };
     let wanted: String = arguments.value("--queue", String::new());
     let queues = [Queue::Easy, Queue::Fifo, Queue::Skip];
-    let queues = queues.into_iter().filter(|queue| {
-        wanted.is_empty() || queue.name().eq_ignore_ascii_case(&wanted)
-    });
+    let queues = queues
+        .into_iter()
+        .filter(|queue| wanted.is_empty() || queue.name().eq_ignore_ascii_case(&wanted));
     let queues: Vec<Queue> = queues.collect();
-    let title = format!("waiting in minutes, {} jobs ({})", jobs.len(), if whole { "whole trace" } else { "committed sample" });
+    let title = format!(
+        "waiting in minutes, {} jobs ({})",
+        jobs.len(),
+        if whole {
+            "whole trace"
+        } else {
+            "committed sample"
+        }
+    );
     let mut report = Report::new(
         &title,
-        ["policy", "queue", "nodes", "mean", "p50", "p99", "mean of >8 cards"]
-            .into_iter()
-            .chain(["% of time first job blocked with enough free", "idle cards % of fleet then"]),
+        [
+            "policy",
+            "queue",
+            "nodes",
+            "mean",
+            "p50",
+            "p99",
+            "mean of >8 cards",
+        ]
+        .into_iter()
+        .chain([
+            "% of time first job blocked with enough free",
+            "idle cards % of fleet then",
+        ]),
     );
     let mut drawn = Vec::new();
     for &nodes in &fleets {
@@ -254,7 +297,8 @@ fn main() {
                 let outcome = replay(&jobs, nodes, policy, queue);
                 let minutes = |millis: f64| millis / 60_000.0;
                 let mean = |waits: &mut dyn Iterator<Item = i64>| {
-                    let (sum, count) = waits.fold((0, 0), |(sum, n), wait| (sum + i128::from(wait), n + 1));
+                    let (sum, count) =
+                        waits.fold((0, 0), |(sum, n), wait| (sum + i128::from(wait), n + 1));
                     minutes(sum as f64 / f64::from(count.max(1)))
                 };
                 let mut sorted = outcome.waits.clone();
@@ -263,7 +307,11 @@ fn main() {
                     let place = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
                     minutes(sorted.get(place).copied().unwrap_or(0) as f64)
                 };
-                let large = outcome.waits.iter().zip(&jobs).filter(|(_, job)| job.cards > 8);
+                let large = outcome
+                    .waits
+                    .iter()
+                    .zip(&jobs)
+                    .filter(|(_, job)| job.cards > 8);
                 let span = outcome.span.max(1) as f64;
                 report.push(vec![
                     policy.name().into(),
@@ -277,8 +325,13 @@ fn main() {
                     Cell::Number(outcome.idle as f64 / span / f64::from(nodes * 8) * 100.0, 2),
                 ]);
                 if queue == Queue::Easy && nodes == fleets[0] {
-                    let points = (1..100).map(|percent| (f64::from(percent), at(percent as usize).max(0.01).log10()));
-                    drawn.push(plot::Line { name: policy.name().to_owned(), points: points.collect() });
+                    let points = (1..100).map(|percent| {
+                        (f64::from(percent), at(percent as usize).max(0.01).log10())
+                    });
+                    drawn.push(plot::Line {
+                        name: policy.name().to_owned(),
+                        points: points.collect(),
+                    });
                 }
             }
         }
@@ -287,6 +340,7 @@ fn main() {
     if let Some(folder) = &arguments.plots {
         let title = format!("Philly on {} nodes, EASY backfill: waiting", fleets[0]);
         let axes = ["percentile of jobs", "log10 of minutes"];
-        plot::lines(folder, "philly", &title, axes, &[], &drawn).expect("the folder can be written");
+        plot::lines(folder, "philly", &title, axes, &[], &drawn)
+            .expect("the folder can be written");
     }
 }

@@ -82,14 +82,21 @@ impl Free {
         }
         let (whole, rest) = (size / CARDS_A_NODE, size % CARDS_A_NODE);
         let idle = self.counts[CARDS_A_NODE as usize];
-        let partly = rest > 0 && self.counts[rest as usize..CARDS_A_NODE as usize].iter().any(|&n| n > 0);
+        let partly = rest > 0
+            && self.counts[rest as usize..CARDS_A_NODE as usize]
+                .iter()
+                .any(|&n| n > 0);
         idle >= whole + u32::from(rest > 0 && !partly)
     }
 
     pub fn change(&mut self, parts: &Parts, taken: bool) {
         for &(node, cards) in parts {
             if self.pool {
-                self.cards = if taken { self.cards - cards } else { self.cards + cards };
+                self.cards = if taken {
+                    self.cards - cards
+                } else {
+                    self.cards + cards
+                };
                 continue;
             }
             let free = &mut self.nodes[node];
@@ -144,7 +151,9 @@ impl Placer {
             return vec![(0, size)];
         }
         let (whole, rest) = (size / CARDS_A_NODE, size % CARDS_A_NODE);
-        let cards = (0..whole).map(|_| CARDS_A_NODE).chain((rest > 0).then_some(rest));
+        let cards = (0..whole)
+            .map(|_| CARDS_A_NODE)
+            .chain((rest > 0).then_some(rest));
         let mut parts: Parts = Vec::new();
         for cards in cards {
             let node = match &mut self.engine {
@@ -184,7 +193,10 @@ impl Policy {
 
 impl Engine {
     fn pod(&self, job: usize, part: usize, cards: u32) -> PodSpec {
-        pod(&format!("job-{job}-{part}"), &self.templates[cards as usize])
+        pod(
+            &format!("job-{job}-{part}"),
+            &self.templates[cards as usize],
+        )
     }
 
     /// Asks for the best node and takes it.

@@ -121,7 +121,8 @@ impl MigFleet {
             steps[number as usize].rank = rank;
         }
         self.open.push(Set::new(order.len()));
-        self.order.push(order.into_iter().map(|(_, number)| number).collect());
+        self.order
+            .push(order.into_iter().map(|(_, number)| number).collect());
         self.steps.push(steps);
     }
 
