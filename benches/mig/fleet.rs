@@ -9,7 +9,9 @@ use gangline::device::{
 use gangline_benches::replay::Random;
 
 /// The profiles of the mixes.
-pub const PROFILES: [&str; 6] = ["1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"];
+pub const PROFILES: [&str; 6] = [
+    "1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb",
+];
 
 /// A mix of requests: its name, and how many of 60 ask for each of [`PROFILES`].
 pub type Mix = (&'static str, [u32; 6]);
@@ -124,7 +126,9 @@ impl Fleet for MigFleet {
 
     fn used(&self) -> usize {
         let cards = 0..self.len() as u32;
-        cards.filter(|&card| self.state(card).is_some_and(|state| !state.is_empty())).count()
+        cards
+            .filter(|&card| self.state(card).is_some_and(|state| !state.is_empty()))
+            .count()
     }
 }
 
@@ -139,21 +143,29 @@ impl Fleet for AnyFit {
         let fits = |state: &MigState| self.geometry.starts(*state, ix);
         // Most often one of a few cards fits.
         let mut tried = (0..32).map(|_| self.random.below(self.states.len()));
-        let card = tried.find(|&card| fits(&self.states[card]) != 0).or_else(|| {
-            let fitting = || (0..self.states.len()).filter(|&card| fits(&self.states[card]) != 0);
-            let count = fitting().count();
-            (count > 0).then(|| fitting().nth(self.random.below(count)))?
-        })?;
+        let card = tried
+            .find(|&card| fits(&self.states[card]) != 0)
+            .or_else(|| {
+                let fitting =
+                    || (0..self.states.len()).filter(|&card| fits(&self.states[card]) != 0);
+                let count = fitting().count();
+                (count > 0).then(|| fitting().nth(self.random.below(count)))?
+            })?;
         let starts = fits(&self.states[card]);
         let place = self.random.below(starts.count_ones() as usize) as u32;
-        let start = (0..16_u8).filter(|start| starts >> start & 1 == 1).nth(place as usize)?;
+        let start = (0..16_u8)
+            .filter(|start| starts >> start & 1 == 1)
+            .nth(place as usize)?;
         self.states[card] = self.geometry.put(self.states[card], ix, start)?;
         Some((card as u32, start))
     }
 
     fn give_back(&mut self, card: u32, ix: ProfileIx, start: u8) {
         let state = &mut self.states[card as usize];
-        *state = self.geometry.take_out(*state, ix, start).expect("it was there");
+        *state = self
+            .geometry
+            .take_out(*state, ix, start)
+            .expect("it was there");
     }
 
     fn used(&self) -> usize {
@@ -232,7 +244,10 @@ impl Fleet for ByState {
 
     fn give_back(&mut self, card: u32, ix: ProfileIx, start: u8) {
         let state = self.states[card as usize];
-        let after = self.geometry.take_out(state, ix, start).expect("it was there");
+        let after = self
+            .geometry
+            .take_out(state, ix, start)
+            .expect("it was there");
         self.move_to(card, after);
     }
 

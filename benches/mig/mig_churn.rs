@@ -63,7 +63,11 @@ fn run(fleet: &mut dyn Fleet, mix: &Mix, load: u32, seed: u64) -> Outcome {
     let slices = slices.map(f64::from);
     let all: u32 = mix.1.iter().sum();
     let shares = mix.1.map(|share| f64::from(share) / f64::from(all));
-    let mean: f64 = slices.iter().zip(shares).map(|(slices, share)| slices * share).sum();
+    let mean: f64 = slices
+        .iter()
+        .zip(shares)
+        .map(|(slices, share)| slices * share)
+        .sum();
     let rate = f64::from(load) / 100.0 * f64::from(CARDS * SLICES) / mean;
 
     let mut random = Random::new(seed ^ 0xc0de);
@@ -86,7 +90,11 @@ fn run(fleet: &mut dyn Fleet, mix: &Mix, load: u32, seed: u64) -> Outcome {
             in_use -= slices[of];
             fleet.give_back(card, profiles[of], start);
         }
-        area += if measured { in_use * (arrives - now) } else { 0.0 };
+        area += if measured {
+            in_use * (arrives - now)
+        } else {
+            0.0
+        };
         now = arrives;
         if request == WARM_UP {
             begin = now;
@@ -118,9 +126,17 @@ fn main() {
     let mut reports = Vec::new();
     let mut way = Report::new(
         "way from the best heuristic to the repack oracle, in percent of utilisation",
-        ["mix", "load", "best heuristic", "its utilisation", "ours", "oracle", "way"]
-            .into_iter()
-            .chain(["way from best-fit", "way without mix"]),
+        [
+            "mix",
+            "load",
+            "best heuristic",
+            "its utilisation",
+            "ours",
+            "oracle",
+            "way",
+        ]
+        .into_iter()
+        .chain(["way from best-fit", "way without mix"]),
     );
     let mut drawn: Vec<plot::Line> = Vec::new();
     for load in LOADS {
@@ -131,7 +147,10 @@ fn main() {
         for (place, mix) in MIXES.iter().enumerate() {
             let mut row = vec![mix.0.into()];
             let both = |outcome: Outcome| {
-                Cell::Text(format!("{:.3} / {:.4}", outcome.accepted, outcome.utilisation))
+                Cell::Text(format!(
+                    "{:.3} / {:.4}",
+                    outcome.accepted, outcome.utilisation
+                ))
             };
             let outcomes: Vec<(Policy, Outcome)> = POLICIES
                 .iter()
@@ -140,7 +159,9 @@ fn main() {
                     (policy, mean(seeds, runs))
                 })
                 .collect();
-            let oracle = mean(seeds, |seed| run(&mut Repack { counts: [0; 6] }, mix, load, seed));
+            let oracle = mean(seeds, |seed| {
+                run(&mut Repack { counts: [0; 6] }, mix, load, seed)
+            });
             row.extend(outcomes.iter().map(|(_, outcome)| both(*outcome)));
             row.push(both(oracle));
             report.push(row);
@@ -153,9 +174,8 @@ fn main() {
                 found.map_or(0.0, |(_, outcome)| outcome.utilisation)
             };
             let (ours, top) = (of(Policy::Solved), oracle.utilisation);
-            let percent = |ours: f64, from: f64| {
-                Cell::Number((ours - from) / (top - from) * 100.0, 0)
-            };
+            let percent =
+                |ours: f64, from: f64| Cell::Number((ours - from) / (top - from) * 100.0, 0);
             if let Some((policy, outcome)) = best {
                 way.push(vec![
                     mix.0.into(),
@@ -170,9 +190,10 @@ fn main() {
                 ]);
             }
             if load == 100 {
-                let named = outcomes.iter().map(|(policy, outcome)| (policy.name(), *outcome));
-                for (index, (name, outcome)) in
-                    named.chain([("repack oracle", oracle)]).enumerate()
+                let named = outcomes
+                    .iter()
+                    .map(|(policy, outcome)| (policy.name(), *outcome));
+                for (index, (name, outcome)) in named.chain([("repack oracle", oracle)]).enumerate()
                 {
                     if drawn.len() <= index {
                         drawn.push(plot::Line {
@@ -180,7 +201,9 @@ fn main() {
                             points: Vec::new(),
                         });
                     }
-                    drawn[index].points.push((place as f64, outcome.utilisation));
+                    drawn[index]
+                        .points
+                        .push((place as f64, outcome.utilisation));
                 }
             }
         }
@@ -192,7 +215,14 @@ fn main() {
         drawn.retain(|line| line.points.iter().all(|point| point.1 > 0.8));
         let title = "MIG, 100 cards at 100 % of load: compute in use";
         let steps = MIXES.map(|mix| mix.0);
-        plot::lines(folder, "mig_churn", title, ["mix", "utilisation"], &steps, &drawn)
-            .expect("the folder can be written");
+        plot::lines(
+            folder,
+            "mig_churn",
+            title,
+            ["mix", "utilisation"],
+            &steps,
+            &drawn,
+        )
+        .expect("the folder can be written");
     }
 }

@@ -29,12 +29,12 @@ mod tests;
 mod worth;
 
 pub(crate) use self::grid::{EIGHTHS, FOURTHS, TWELFTHS};
-pub use self::{
-    geometry::{Attribute, Engines, Geometry, MigState, Profile, ProfileIx},
-    grid::Grid,
-};
 #[cfg(feature = "alloc")]
 pub use self::{
     fleet::MigFleet,
     worth::{Market, MigWorth},
+};
+pub use self::{
+    geometry::{Attribute, Engines, Geometry, MigState, Profile, ProfileIx},
+    grid::Grid,
 };

@@ -1,16 +1,18 @@
 //! Many alike cards with MIG, kept by state, so that a choice does not depend on how many there are.
 //!
 //! Goes by a [`MigWorth`]: an instance goes where it costs least, to an empty card only if no other
-//! has room; among cards in the same state to the one that came into it last. [`MigFleet::take`] and
-//! [`MigFleet::give_back`] are look-ups and a few list steps. Nothing here knows nodes or why a card
-//! may not be used.
+//! has room. States that cost the same: the one with the most instances, which will be empty last in
+//! any case, then the fullest; among cards in the same state the lowest. [`MigFleet::take`] and
+//! [`MigFleet::give_back`] are look-ups and a few bits. Nothing here knows nodes or why a card may not
+//! be used.
 
 use alloc::{vec, vec::Vec};
+use core::cmp::Reverse;
 
 use super::{MigState, MigWorth, ProfileIx};
 use crate::hash::Map;
 
-/// No state, no card.
+/// No state, no rank.
 const NONE: u32 = u32::MAX;
 
 /// What happens to a state when an instance of a profile is added.
@@ -22,9 +24,9 @@ struct Step {
     start: u8,
 }
 
-/// Ranks that have cards: a bit each, and a bit for each word that is not zero.
+/// A set of small numbers: a bit each, and a bit for each word that is not zero.
 #[derive(Clone, Debug, Default)]
-struct Ranks {
+struct Set {
     words: Vec<u64>,
     summary: Vec<u64>,
 }
@@ -40,22 +42,16 @@ pub struct MigFleet {
     /// By profile, then by rank: the state.
     order: Vec<Vec<u32>>,
     /// By profile: ranks whose state has cards.
-    open: Vec<Ranks>,
-    /// By state: its first card.
-    first: Vec<u32>,
-    /// By card: its state, and its neighbours among the cards in that state.
-    cards: Vec<Links>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Links {
-    state: u32,
-    before: u32,
-    next: u32,
+    open: Vec<Set>,
+    /// By state: its cards. A state that never had one has no words yet.
+    members: Vec<Set>,
+    /// By card: its state.
+    cards: Vec<u32>,
 }
 
 impl MigFleet {
-    /// A fleet of empty cards. O(states x profiles) to prepare, some 6 KB a profile.
+    /// A fleet of empty cards. O(states x profiles) to prepare; a state that was seen takes a bit for
+    /// each card.
     pub fn new(worth: MigWorth, cards: u32) -> Self {
         let geometry = worth.geometry();
         let mut states = vec![MigState::EMPTY];
@@ -80,57 +76,54 @@ impl MigFleet {
             steps: Vec::new(),
             order: Vec::new(),
             open: Vec::new(),
-            first: vec![NONE; states.len()],
+            members: vec![Set::default(); states.len()],
             states,
-            cards: Vec::new(),
+            cards: vec![0; cards as usize],
         };
         for ix in geometry.indices() {
             fleet.rank(ix);
         }
-        // The last one linked is the first one taken.
-        let unlinked = Links {
-            state: NONE,
-            before: NONE,
-            next: NONE,
-        };
-        fleet.cards = vec![unlinked; cards as usize];
-        for card in (0..cards).rev() {
-            fleet.link(card, 0);
+        for card in 0..cards {
+            fleet.enter(card, 0);
         }
         fleet
     }
 
     /// Orders the states that can take a profile by cost; the empty card comes last.
     fn rank(&mut self, ix: ProfileIx) {
-        let mut costs: Vec<(bool, i64, u32, Step)> = Vec::new();
-        for (number, &state) in (0..).zip(&self.states) {
-            let Some((cost, start)) = self.worth.best_start(state, ix) else {
-                continue;
-            };
-            let after = self.worth.geometry().put(state, ix, start);
-            let Some(&after) = after.and_then(|after| self.numbers.get(&after)) else {
-                continue;
-            };
-            let step = Step {
-                rank: NONE,
-                after,
-                start,
-            };
-            costs.push((state.is_empty(), cost, number, step));
-        }
-        costs.sort_unstable_by_key(|&(empty, cost, number, _)| (empty, cost, number));
         let closed = Step {
             rank: NONE,
             after: NONE,
             start: 0,
         };
         let mut steps = vec![closed; self.states.len()];
-        for (rank, &(_, _, number, step)) in (0..).zip(&costs) {
-            steps[number as usize] = Step { rank, ..step };
+        let mut order = Vec::new();
+        for (number, &state) in (0..).zip(&self.states) {
+            let Some((cost, start)) = self.worth.best_start(state, ix) else {
+                continue;
+            };
+            let after = self.worth.geometry().put(state, ix, start);
+            if let Some(&after) = after.and_then(|after| self.numbers.get(&after)) {
+                steps[number as usize] = Step {
+                    after,
+                    start,
+                    ..closed
+                };
+                let (instances, units) = (state.begins().count_ones(), state.mask.count_ones());
+                order.push((
+                    (state.is_empty(), cost, Reverse(instances), Reverse(units)),
+                    number,
+                ));
+            }
         }
+        order.sort_unstable();
+        for (rank, &(_, number)) in (0..).zip(&order) {
+            steps[number as usize].rank = rank;
+        }
+        self.open.push(Set::new(order.len()));
+        self.order
+            .push(order.into_iter().map(|(_, number)| number).collect());
         self.steps.push(steps);
-        self.order.push(costs.iter().map(|&(_, _, number, _)| number).collect());
-        self.open.push(Ranks::new(costs.len()));
     }
 
     /// How many cards there are.
@@ -145,7 +138,7 @@ impl MigFleet {
 
     /// What a card holds; `None` if there is no such card.
     pub fn state(&self, card: u32) -> Option<MigState> {
-        let state = self.cards.get(card as usize)?.state;
+        let state = *self.cards.get(card as usize)?;
         self.states.get(state as usize).copied()
     }
 
@@ -159,16 +152,15 @@ impl MigFleet {
         let profile = usize::from(ix.0);
         let rank = self.open.get(profile)?.first()?;
         let state = *self.order.get(profile)?.get(rank)? as usize;
-        let card = *self.first.get(state)?;
-        let step = *self.steps.get(profile)?.get(state)?;
-        (card != NONE).then_some((card, step))
+        let card = self.members.get(state)?.first()? as u32;
+        Some((card, *self.steps.get(profile)?.get(state)?))
     }
 
     /// Takes room for an instance: card and start. `None` if no card has room. O(profiles).
     pub fn take(&mut self, ix: ProfileIx) -> Option<(u32, u8)> {
         let (card, step) = self.look_up(ix)?;
-        self.unlink(card);
-        self.link(card, step.after);
+        self.leave(card);
+        self.enter(card, step.after);
         Some((card, step.start))
     }
 
@@ -179,55 +171,44 @@ impl MigFleet {
         let Some(&after) = after.and_then(|after| self.numbers.get(&after)) else {
             return false;
         };
-        self.unlink(card);
-        self.link(card, after);
+        self.leave(card);
+        self.enter(card, after);
         true
     }
 
-    fn link(&mut self, card: u32, state: u32) {
-        let next = core::mem::replace(&mut self.first[state as usize], card);
-        self.cards[card as usize] = Links {
-            state,
-            before: NONE,
-            next,
-        };
-        if next == NONE {
+    fn enter(&mut self, card: u32, state: u32) {
+        self.cards[card as usize] = state;
+        let members = &mut self.members[state as usize];
+        if members.words.is_empty() {
+            *members = Set::new(self.cards.len());
+        }
+        let was_empty = members.is_empty();
+        members.set(card as usize, true);
+        if was_empty {
             self.mark(state, true);
-        } else {
-            self.cards[next as usize].before = card;
         }
     }
 
-    fn unlink(&mut self, card: u32) {
-        let Links {
-            state,
-            before,
-            next,
-        } = self.cards[card as usize];
-        if before == NONE {
-            self.first[state as usize] = next;
-            if next == NONE {
-                self.mark(state, false);
-            }
-        } else {
-            self.cards[before as usize].next = next;
-        }
-        if next != NONE {
-            self.cards[next as usize].before = before;
+    fn leave(&mut self, card: u32) {
+        let state = self.cards[card as usize];
+        let members = &mut self.members[state as usize];
+        members.set(card as usize, false);
+        if members.is_empty() {
+            self.mark(state, false);
         }
     }
 
     fn mark(&mut self, state: u32, open: bool) {
-        for (steps, ranks) in self.steps.iter().zip(&mut self.open) {
+        for (steps, open_ranks) in self.steps.iter().zip(&mut self.open) {
             let rank = steps[state as usize].rank;
             if rank != NONE {
-                ranks.set(rank as usize, open);
+                open_ranks.set(rank as usize, open);
             }
         }
     }
 }
 
-impl Ranks {
+impl Set {
     fn new(count: usize) -> Self {
         let words = count.div_ceil(64);
         Self {
@@ -236,10 +217,15 @@ impl Ranks {
         }
     }
 
-    fn set(&mut self, rank: usize, open: bool) {
-        let word = &mut self.words[rank / 64];
-        *word = *word & !(1 << (rank % 64)) | u64::from(open) << (rank % 64);
-        let (at, any) = (rank / 64, *word != 0);
+    fn is_empty(&self) -> bool {
+        self.summary.iter().all(|word| *word == 0)
+    }
+
+    fn set(&mut self, number: usize, present: bool) {
+        let (at, bit) = (number / 64, number % 64);
+        let word = &mut self.words[at];
+        *word = *word & !(1 << bit) | u64::from(present) << bit;
+        let any = *word != 0;
         let word = &mut self.summary[at / 64];
         *word = *word & !(1 << (at % 64)) | u64::from(any) << (at % 64);
     }

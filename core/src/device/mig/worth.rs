@@ -10,12 +10,15 @@
 
 mod chain;
 mod market;
+#[cfg(test)]
+mod tests;
 
 use alloc::{vec, vec::Vec};
 
-use super::{Geometry, MigState, ProfileIx};
 use chain::Chain;
 pub use market::Market;
+
+use super::{Geometry, MigState, ProfileIx};
 
 /// The worth of each state of a card model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +64,11 @@ impl MigWorth {
                 sum += state.worth * state.share;
                 weight += state.share;
             }
-            fixed(if weight > 0.0 { sum / weight } else { (plain(mask) - empty) * scale })
+            fixed(if weight > 0.0 {
+                sum / weight
+            } else {
+                (plain(mask) - empty) * scale
+            })
         });
         let mut states = Vec::with_capacity(table.states.len() + solved.len());
         let mut first = vec![0];
@@ -170,6 +177,8 @@ fn plain_worth(geometry: &Geometry, mask: u16) -> i64 {
     let profiles = geometry.indices().zip(geometry.profiles);
     let plain = profiles.filter(|(_, profile)| profile.is_base() || profile.is_double());
     plain
-        .map(|(ix, profile)| i64::from(profile.compute_slices) * i64::from(geometry.most(state, ix)))
+        .map(|(ix, profile)| {
+            i64::from(profile.compute_slices) * i64::from(geometry.most(state, ix))
+        })
         .sum()
 }

@@ -68,16 +68,27 @@ impl Market {
     /// The worth of each state of a chain.
     pub(super) fn solve(self, chain: &Chain) -> Vec<Solved> {
         let count = chain.states.len();
-        let slices: f64 = chain.shapes.iter().map(|shape| shape.share * shape.slices).sum();
-        let card = chain.shapes.iter().map(|shape| shape.slices).fold(0.0, f64::max);
+        let slices: f64 = chain
+            .shapes
+            .iter()
+            .map(|shape| shape.share * shape.slices)
+            .sum();
+        let card = chain
+            .shapes
+            .iter()
+            .map(|shape| shape.slices)
+            .fold(0.0, f64::max);
         let load = f64::from(self.load_milli.max(1)) / 1000.0;
         let others = f64::from(self.cards.max(2)) - 1.0;
         let requests = load * card * f64::from(self.cards.max(2)) / slices.max(TINY);
         let rounds = self.rounds.max(2);
 
         let empty = chain.room.first().copied().unwrap_or(1.0);
-        let mut worth: Vec<f64> =
-            chain.room.iter().map(|room| (room - empty) / empty.max(TINY) * card).collect();
+        let mut worth: Vec<f64> = chain
+            .room
+            .iter()
+            .map(|room| (room - empty) / empty.max(TINY) * card)
+            .collect();
         let mut share = vec![1.0 / count as f64; count];
         let mut mean = vec![0.0; count];
         let mut flow = Flow::default();
@@ -91,7 +102,12 @@ impl Market {
                 }
             }
             flow.add_ends(chain, &worth, &share);
-            let income: f64 = flow.gain.iter().zip(&share).map(|(gain, share)| gain * share).sum();
+            let income: f64 = flow
+                .gain
+                .iter()
+                .zip(&share)
+                .map(|(gain, share)| gain * share)
+                .sum();
             for ((worth, gain), slope) in worth.iter_mut().zip(&flow.gain).zip(&flow.slope) {
                 *worth += DAMPING * (gain - income) / (slope + 1.0);
             }
@@ -103,18 +119,30 @@ impl Market {
             let all: f64 = share.iter().sum();
             share.iter_mut().for_each(|share| *share /= all);
             if round >= rounds / 2 {
-                mean.iter_mut().zip(&worth).for_each(|(mean, worth)| *mean += worth);
+                mean.iter_mut()
+                    .zip(&worth)
+                    .for_each(|(mean, worth)| *mean += worth);
             }
         }
         let averaged = f64::from(rounds - rounds / 2);
         let states = mean.iter().zip(share);
-        states.map(|(worth, share)| Solved { worth: worth / averaged, share }).collect()
+        states
+            .map(|(worth, share)| Solved {
+                worth: worth / averaged,
+                share,
+            })
+            .collect()
     }
 }
 
 impl Flow {
     fn clear(&mut self, count: usize) {
-        for list in [&mut self.gain, &mut self.slope, &mut self.out, &mut self.into] {
+        for list in [
+            &mut self.gain,
+            &mut self.slope,
+            &mut self.out,
+            &mut self.into,
+        ] {
             list.clear();
             list.resize(count, 0.0);
         }
@@ -162,7 +190,12 @@ impl Offers {
         self.cards.clear();
         self.cards.resize(CELLS, 0.0);
         for (state, steps) in chain.more.iter().enumerate() {
-            let after = steps.get(shape).into_iter().flatten().copied().map(usize::from);
+            let after = steps
+                .get(shape)
+                .into_iter()
+                .flatten()
+                .copied()
+                .map(usize::from);
             let Some(after) = after.reduce(|a, b| if worth[b] > worth[a] { b } else { a }) else {
                 continue;
             };
@@ -203,7 +236,12 @@ impl Offers {
                 above += weight * self.above[cell + 1];
                 outbid += weight * after;
                 let cards = self.cards[cell];
-                taken += weight * if cards > 1e-9 { (before - after) / cards } else { before };
+                taken += weight
+                    * if cards > 1e-9 {
+                        (before - after) / cards
+                    } else {
+                        before
+                    };
             }
             flow.gain[taker.state] += rate * (above + blocked * (slices - taker.loss));
             flow.slope[taker.state] += rate * outbid;
