@@ -13,7 +13,7 @@ use alloc::{vec, vec::Vec};
 use super::{
     Nano,
     kind::{Catalogue, NodeState},
-    mix::{Demand, Mix},
+    mix::Mix,
     table::{self, Layout, Left, Step},
 };
 
@@ -22,8 +22,8 @@ const ONE: f64 = 1e9;
 
 /// How much work may still come, as multiples of what is left: less than that, just as much, more.
 pub(super) const BELIEFS: [f64; 3] = [0.7, 1.0, 1.6];
-/// Work for several cards is worth its size x (1 + this x ln cards): it has fewer places to go.
-const SEVERAL_PREMIUM: f64 = 0.1;
+/// How sure a belief is, as a share of the work it expects; the chance of few arrivals comes on top.
+const BELIEF_SPREAD: f64 = 0.25;
 /// Work without cards is worth so many nanos a thousandth of a core: enough to be planned for,
 /// never enough to keep a card idle.
 const PER_MILLI_CPU: f64 = 3000.0;
@@ -53,7 +53,7 @@ impl Effort {
 pub(super) struct Solution {
     pub(super) prices: Vec<Nano>,
     /// Supply over demand, in billionths; where the next solution starts from.
-    ratios: Vec<Nano>,
+    pub(super) ratios: Vec<Nano>,
 }
 
 impl Solution {
@@ -96,6 +96,9 @@ impl<'a> Problem<'a> {
         fleet: &[(NodeState, u64)],
     ) -> Self {
         let types = mix.types();
+        // Sums of floats depend on their order; the caller's must not matter.
+        let mut fleet: Vec<&(NodeState, u64)> = fleet.iter().collect();
+        fleet.sort_unstable();
         let cards = |milli: i64| milli as f64 / 1000.0;
         let all: f64 = types.iter().map(|&(_, weight)| weight as f64).sum();
         let idle = fleet.iter().map(|(state, count)| {
@@ -108,14 +111,8 @@ impl<'a> Problem<'a> {
         let arrivals = if asked > 0.0 { idle / asked } else { 0.0 };
         let full = types.iter().map(|(work, _)| {
             let size = cards(work.size_milli(catalogue));
-            let premium = match work.demand {
-                Demand::Whole { count } if count > 1 => {
-                    SEVERAL_PREMIUM * libm::log(f64::from(count))
-                }
-                _ => 0.0,
-            };
             if size > 0.0 {
-                ONE * size * (1.0 + premium)
+                ONE * size
             } else {
                 PER_MILLI_CPU * work.milli_cpu.max(0) as f64
             }
@@ -175,14 +172,18 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// Size times the chance that more is asked for than is supplied: exp(-z^4), where z is supply
-    /// over the demand that is believed in.
+    /// Size times the chance that more is asked for than is supplied: exp(-z^k), where z is supply
+    /// over the demand that is believed in, and k grows with how sure that demand is. Of a type that
+    /// is asked for twice, often none comes and often four; so some room for it has its price long
+    /// before it is short.
     fn prices(&self, belief: f64, supply: &[f64]) -> Vec<f64> {
         let types = self.full.iter().zip(&self.demand).zip(supply);
         types
             .map(|((full, demand), supply)| {
-                let z = supply / (belief * demand);
-                full * libm::exp(-(z * z) * (z * z)).max(LEAST_CHANCE)
+                let expected = belief * demand;
+                let spread = libm::sqrt(BELIEF_SPREAD * BELIEF_SPREAD + 1.0 / expected);
+                let chance = libm::exp(-libm::pow(supply / expected, 1.0 / spread));
+                full * chance.max(LEAST_CHANCE)
             })
             .collect()
     }
