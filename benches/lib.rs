@@ -18,6 +18,8 @@ use gangline::{
     units::{Nanos, Uid},
 };
 
+pub mod replay;
+
 /// Label of a zone: 2,500 nodes.
 pub const ZONE: &str = "topology/zone";
 /// Label of a block: 125 nodes.

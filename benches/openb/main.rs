@@ -42,14 +42,6 @@ fn main() {
         let at = arguments.iter().position(|argument| argument == name)?;
         arguments.get(at + 1).cloned()
     };
-    for ix in 0..64 {
-        if let Some(x) = std::env::var(format!("K{ix}"))
-            .ok()
-            .and_then(|x| x.parse::<f64>().ok())
-        {
-            gangline::price::KNOBS[ix].store((x + 1e-300).to_bits(), Ordering::Relaxed);
-        }
-    }
     let seeds: u64 = value("--seeds").and_then(|x| x.parse().ok()).unwrap_or(10);
     let first: u64 = value("--first-seed")
         .and_then(|x| x.parse().ok())

@@ -54,7 +54,7 @@ impl Scorer<'_> {
             Self::Fragmentation(target) => {
                 -Target::score(worth, target.fragment(after, &fleet.catalogue))
             }
-            Self::Prices(prices) => prices.cost_from(worth, before, after),
+            Self::Prices(prices) => prices.cost_of(worth, prices.worth(after), before, after),
         }
     }
 }
@@ -124,6 +124,7 @@ pub fn replay(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed:
         put(&mut classes, &mut live, state.clone(), *mib, rank as u32);
     }
     let mut sums = vec![(0.0, 0_u32); MOST_LOAD + 1];
+    let mut used: std::collections::BTreeMap<(u16, bool, i64), i64> = Default::default();
     let mut drops: std::collections::BTreeMap<(usize, i64), (u32, i64)> = Default::default();
     let (mut arrived, mut allocated) = (0_i64, 0_i64);
     for (number, task) in arrivals.iter().enumerate() {
@@ -197,7 +198,8 @@ pub fn replay(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed:
                 }
             }
             if let Some(after) = chosen {
-                put(&mut classes, &mut live, after, mib, node);
+                if std::env::var("VERB").is_ok() { *used.entry((after.kind, work.allowed.is_some(), arrived * 20 / fleet.capacity)).or_insert(0) += size; }
+            put(&mut classes, &mut live, after, mib, node);
                 allocated += size;
             }
         }
@@ -219,6 +221,13 @@ pub fn replay(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed:
             eprintln!("{} seed {seed} load {}: {:?} cpu {} n {} gpus {:.1} {:?}", list.name, l * 5, w.demand, w.milli_cpu, n, *m as f64 / 1000.0, w.allowed.as_ref().map(|a| (0..fleet.catalogue.kinds.len() as u16).filter(|k| a.contains(*k)).collect::<Vec<_>>()));
         }
         for l in 0..26 { let (mut n, mut c, mut g) = (0, 0, 0); for ((t, at), (k, m)) in &drops { if *at == l { g += m; if list.sizes[*t] == 0 { n += k; c += list.types[*t].milli_cpu / 1000 * i64::from(*k); } } } if n > 0 || g > 0 { eprintln!("dropped at load {}: cpu-only {n} ({c} cpus) gpus {}", l * 5, g / 1000); } }
+        let mut sets: std::collections::BTreeMap<String, (i64, i64)> = Default::default();
+        for ((t, at), (_, m)) in &drops { if *at <= 18 { let w = &list.types[*t]; let e = sets.entry(format!("{:?} {}", w.allowed.as_ref().map(|a| (0..fleet.catalogue.kinds.len() as u16).filter(|k| a.contains(*k)).collect::<Vec<_>>()), if let gangline::price::Demand::Whole { count } = w.demand { count } else { 0 })).or_default(); e.0 += m; } }
+        for (k, e) in sets { eprintln!("dropped below 95: {k} {}", e.0 / 1000); }
+        let mut sets: std::collections::BTreeMap<String, (i64, i64)> = Default::default();
+        for ((t, at), (_, m)) in &drops { if *at == 19 { let w = &list.types[*t]; let e = sets.entry(format!("{:?} {}", w.allowed.as_ref().map(|a| (0..fleet.catalogue.kinds.len() as u16).filter(|k| a.contains(*k)).collect::<Vec<_>>()), if let gangline::price::Demand::Whole { count } = w.demand { count } else { 0 })).or_default(); e.0 += m; } }
+        for (k, e) in sets { eprintln!("dropped 95-100: {k} {}", e.0 / 1000); }
+        for k in 0..fleet.catalogue.kinds.len() as u16 { for c in [false, true] { let v: Vec<i64> = (0..26).map(|l| used.get(&(k, c, l)).copied().unwrap_or(0) / 1000).collect(); eprintln!("used kind {k} constrained {c}: {v:?}"); } }
         let mut by: std::collections::BTreeMap<u16, (i64, i64, i64)> = Default::default();
         for &ix in &live {
             let c = &classes[ix];

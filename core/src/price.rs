@@ -21,15 +21,16 @@ pub use kind::{
     NodeState,
 };
 pub use mix::{ARRIVAL, Demand, Mix, WorkType};
-pub use solve::{Effort, KNOBS};
-use table::{Layout, Step};
+pub use solve::Effort;
+use solve::{BELIEFS, Problem, Solution};
+use table::{Layout, Left, Step};
 
-/// Billionths of one card's worth.
+/// Billionths of what a whole card is worth that is sure to be asked for.
 pub type Nano = i64;
 
 /// A thousandth of a card left idle costs this much beside the worth, so that of two places that
-/// destroy as much worth the fuller one is taken.
-const IDLE_MILLI: Nano = 100;
+/// destroy as much worth the fuller one is taken: most early decisions are such ties.
+const IDLE_MILLI: Nano = 10;
 /// The same for a thousandth of a core.
 const IDLE_MILLI_CPU: Nano = 1;
 
@@ -40,38 +41,29 @@ const IDLE_MILLI_CPU: Nano = 1;
 pub struct Prices {
     published: Published,
     layout: Layout,
+    /// By belief, then by group of kinds, then by step.
     tables: Vec<Vec<Vec<Step>>>,
-    weights: Vec<Nano>,
 }
 
-/// What prices are made of; everything else is derived.
+/// What prices are made of; everything else follows from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Published {
     version: u64,
     catalogue: Catalogue,
     mix: Mix,
-    prices: Vec<Vec<Nano>>,
-    ratios: Vec<Vec<Nano>>,
+    /// One for each belief about how much work is still to come.
+    solutions: Vec<Solution>,
 }
 
 impl From<Published> for Prices {
     fn from(published: Published) -> Self {
         let layout = Layout::new(&published.catalogue, &published.mix);
-        let tables = published
-            .prices
-            .iter()
-            .map(|prices| layout.tables(&published.catalogue, prices))
-            .collect();
-        let weights = solve::horizons()
-            .iter()
-            .map(|h| (h.weight * 1000.0) as Nano)
-            .collect();
+        let tables = |solution: &Solution| layout.tables(&published.catalogue, &solution.prices);
         Self {
-            weights,
-            published,
+            tables: published.solutions.iter().map(tables).collect(),
             layout,
-            tables,
+            published,
         }
     }
 }
@@ -91,8 +83,13 @@ impl PartialEq for Prices {
 impl Eq for Prices {}
 
 impl Prices {
-    /// Prices for this mix on this fleet. `previous` gives the starting point and the version
-    /// before. Time: rounds x (distinct states + types of work) x the ladder.
+    /// Prices for this mix on this fleet, given as distinct states with how many nodes are in each.
+    ///
+    /// `previous` prices, of the same catalogue, give the starting point and the version before.
+    /// An empty mix or an empty fleet is no error: then every state is worth the same, and
+    /// [`cost`](Self::cost) is best fit. Time: rounds x (distinct states x log of the ladder +
+    /// groups of kinds x ladder x parts of a card x sizes); about a millisecond a round for
+    /// a thousand states and a hundred types.
     pub fn solve(
         catalogue: &Catalogue,
         mix: &Mix,
@@ -101,34 +98,26 @@ impl Prices {
         effort: Effort,
     ) -> Self {
         let layout = Layout::new(catalogue, mix);
-        let known = |previous: &Prices| {
-            let same = previous.published.mix.types().len() == mix.types().len();
-            same.then(|| {
-                (
-                    previous.published.prices.clone(),
-                    previous.published.ratios.clone(),
-                )
-            })
+        let problem = Problem::new(catalogue, &layout, mix, fleet);
+        let earlier = |belief: usize| {
+            let previous = &previous?.published;
+            let solution = previous.solutions.get(belief)?;
+            solution.carried_over(&previous.mix, mix)
         };
-        let warm = previous.and_then(known);
-        let (prices, ratios) = solve::horizons()
-            .iter()
-            .enumerate()
-            .map(|(h, horizon)| {
-                let warm = warm
-                    .as_ref()
-                    .map(|warm| (warm.0[h].as_slice(), warm.1[h].as_slice()));
-                solve::solve(catalogue, &layout, mix, fleet, warm, effort, horizon)
-            })
-            .unzip();
+        let beliefs = BELIEFS.iter().enumerate();
+        let solve = |(ix, &belief)| problem.solve(belief, earlier(ix), effort);
         Published {
             version: previous.map_or(1, |previous| previous.published.version.saturating_add(1)),
             catalogue: catalogue.clone(),
             mix: mix.clone(),
-            prices,
-            ratios,
+            solutions: beliefs.map(solve).collect(),
         }
         .into()
+    }
+
+    /// Counts up with every solution.
+    pub fn version(&self) -> u64 {
+        self.published.version
     }
 
     /// The mix that the prices are for.
@@ -139,6 +128,33 @@ impl Prices {
     /// The kinds of nodes that the prices know.
     pub fn catalogue(&self) -> &Catalogue {
         &self.published.catalogue
+    }
+
+    /// The types of work, ascending, each with its price: the mean over the beliefs.
+    pub fn prices(&self) -> impl Iterator<Item = (&WorkType, Nano)> + '_ {
+        let types = self.published.mix.types().iter().enumerate();
+        types.map(|(ix, (work, _))| {
+            let of = |solution: &Solution| solution.prices.get(ix).copied().unwrap_or(0);
+            (work, mean(self.published.solutions.iter().map(of)))
+        })
+    }
+
+    /// The most valuable work that still fits in a state, on average over the beliefs: an upper
+    /// bound, exact but for processor time, which may be split. More left is never worth less.
+    /// Zero for a kind that the prices do not know. O(beliefs x log steps x cards); keep it by
+    /// state.
+    pub fn worth(&self, state: &NodeState) -> Nano {
+        let Some(left) = self.layout.left(state) else {
+            return 0;
+        };
+        mean(self.tables.iter().map(|tables| worth(tables, &left)))
+    }
+
+    /// What it costs that a node goes from one state to another: the worth destroyed, plus a
+    /// little for what then lies idle. Least is best; of equal costs the first node in the
+    /// caller's order is best.
+    pub fn cost(&self, before: &NodeState, after: &NodeState) -> Nano {
+        self.cost_of(self.worth(before), self.worth(after), before, after)
     }
 
     /// [`cost`](Self::cost) for a caller that keeps the worth of both states.
@@ -155,49 +171,21 @@ impl Prices {
             .saturating_add(idle.saturating_mul(IDLE_MILLI))
             .saturating_add(after.milli_cpu.saturating_mul(IDLE_MILLI_CPU))
     }
-
-    /// Counts up with every solution.
-    pub fn version(&self) -> u64 {
-        self.published.version
-    }
-
-    /// The types of work, ascending, each with its price.
-    pub fn prices(&self) -> impl Iterator<Item = (&WorkType, Nano)> + '_ {
-        let types = self.published.mix.types().iter().map(|(work, _)| work);
-        types.zip(self.published.prices[0].iter().copied())
-    }
-
-    /// The most valuable work that still fits in a state, an upper bound within a few percent.
-    /// Zero for a kind that the prices do not know. O(steps x cards); keep it by state.
-    pub fn worth(&self, state: &NodeState) -> Nano {
-        let Some((_, group_ix, left)) = self.layout.left(state) else {
-            return 0;
-        };
-        let mut sum = 0;
-        for (tables, weight) in self.tables.iter().zip(&self.weights) {
-            let Some(steps) = tables.get(group_ix) else {
-                continue;
-            };
-            let step = steps.get(table::cheapest(steps, &left));
-            sum += step.map_or(0, |step| step.worth(&left)) * weight / 1000;
-        }
-        sum
-    }
-
-    /// What it costs that a node goes from one state to another: the worth destroyed, plus a
-    /// little for what then lies idle. Least is best; of equal costs the first node in the
-    /// caller's order is best.
-    pub fn cost(&self, before: &NodeState, after: &NodeState) -> Nano {
-        self.cost_from(self.worth(before), before, after)
-    }
-
-    /// [`cost`](Self::cost) for a caller that keeps the worth of the state before.
-    pub fn cost_from(&self, worth_before: Nano, before: &NodeState, after: &NodeState) -> Nano {
-        let _ = before;
-        let idle = after.idle_milli(&self.published.catalogue);
-        worth_before
-            .saturating_sub(self.worth(after))
-            .saturating_add(idle.saturating_mul(solve::knob(47, 100.0) as Nano))
-            .saturating_add(after.milli_cpu.saturating_mul(solve::knob(46, 1.0) as Nano))
-    }
 }
+
+fn worth(tables: &[Vec<Step>], left: &Left) -> Nano {
+    let step = tables
+        .get(left.group)
+        .and_then(|steps| steps.get(table::cheapest(steps, left)));
+    step.map_or(0, |step| step.worth(left))
+}
+
+fn mean(worths: impl Iterator<Item = Nano>) -> Nano {
+    let (sum, count) = worths.fold((0_i128, 0), |(sum, count), worth| {
+        (sum + i128::from(worth), count + 1)
+    });
+    (sum / count.max(1)) as Nano
+}
+
+#[cfg(test)]
+mod tests;

@@ -360,24 +360,6 @@ impl Inventory {
         }
     }
 
-    /// In how many ways MIG instances can still be added, over all cards that take some.
-    pub(crate) fn flexibility(&self) -> u32 {
-        let pools = self.pools.iter();
-        let cards = pools.flat_map(|pool| {
-            let geometry = pool.hardware.geometry();
-            pool.partable().iter().filter_map(move |card| {
-                let state = self.states(pool).get(card as usize)?;
-                match pool.hardware.mode(card) {
-                    Mode::MigDynamic | Mode::MigStatic(_) => {
-                        Some(u32::from(geometry?.flexibility(state.mig)))
-                    }
-                    _ => None,
-                }
-            })
-        });
-        cards.sum()
-    }
-
     /// How many cards of a kind can be taken as a whole.
     pub(crate) fn free(&self, kind: KindIx) -> u32 {
         let counted = || self.counted.iter().find(|counted| counted.kind == kind);

@@ -1,4 +1,12 @@
 //! Off the decision path: what each type of work is worth, from what is left and who will ask.
+//!
+//! How much work is still to come is unknown, so several [`BELIEFS`] about it are solved, each by
+//! itself. For one of them, a type of work is worth its size times the chance that one more of it
+//! will be asked for than the fleet, packed as well as can be, would hold. That is the condition of
+//! optimality of a concave problem (maximise the expected demand met), and Frank and Wolfe's method
+//! solves it: pack every state at the current prices, move the average supply a little towards that,
+//! set the prices anew. Nothing here is random, and `exp` and `ln` come from `libm`, so that the
+//! prices are the same on every platform; they leave as integers.
 
 use alloc::{vec, vec::Vec};
 
@@ -6,201 +14,237 @@ use super::{
     Nano,
     kind::{Catalogue, NodeState},
     mix::{Demand, Mix},
-    table::Layout,
+    table::{self, Layout, Left, Step},
 };
 
-/// One card in [`Nano`].
-pub(super) const CARD: f64 = 1e9;
+/// One card, and the whole of a ratio, in [`Nano`].
+const ONE: f64 = 1e9;
+
+/// How much work may still come, as multiples of what is left: less than that, just as much, more.
+pub(super) const BELIEFS: [f64; 3] = [0.7, 1.0, 1.6];
+/// Work for several cards is worth its size x (1 + this x ln cards): it has fewer places to go.
+const SEVERAL_PREMIUM: f64 = 0.1;
+/// Work without cards is worth so many nanos a thousandth of a core: enough to be planned for,
+/// never enough to keep a card idle.
+const PER_MILLI_CPU: f64 = 3000.0;
+/// Share of a round in the average supply once many rounds were made.
+const LEAST_STEP: f64 = 0.002;
+/// No type is worth less than this part of its size.
+const LEAST_CHANCE: f64 = 1e-4;
 
 /// How long to solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Rounds of packing the whole fleet; 400 for a first solution, 60 to follow a change.
+    /// Rounds of packing the whole fleet.
     pub rounds: u32,
 }
 
 impl Effort {
     /// For a first solution.
     pub const FIRST: Self = Self { rounds: 400 };
-    /// To follow a change.
-    pub const FOLLOW: Self = Self { rounds: 60 };
+    /// To follow a change: often and a little is better than seldom and much. The measurements of
+    /// `docs/pricing.md` do so each time work of about a hundredth of the fleet was placed.
+    pub const FOLLOW: Self = Self { rounds: 12 };
 }
 
-/// A premium for several cards: size x (1 + this x ln n).
-const SEVERAL_PREMIUM: f64 = 0.1;
-const LEAST_STEP: f64 = 0.002;
-const LEAST_SURVIVAL: f64 = 1e-4;
+/// What was found for one belief, by type of the mix.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Solution {
+    pub(super) prices: Vec<Nano>,
+    /// Supply over demand, in billionths; where the next solution starts from.
+    ratios: Vec<Nano>,
+}
 
-/// Research only.
-pub static KNOBS: [core::sync::atomic::AtomicU64; 64] =
-    [const { core::sync::atomic::AtomicU64::new(0) }; 64];
-pub(super) fn knob(ix: usize, default: f64) -> f64 {
-    let bits = KNOBS[ix].load(core::sync::atomic::Ordering::Relaxed);
-    if bits == 0 {
-        default
-    } else {
-        f64::from_bits(bits)
+impl Solution {
+    /// The same for the types of another mix; `None` if fewer than half of them were known.
+    pub(super) fn carried_over(&self, from: &Mix, to: &Mix) -> Option<Self> {
+        let mut known = 0;
+        let ratios = to.types().iter().map(|(work, _)| {
+            let at = from.types().binary_search_by(|(other, _)| other.cmp(work));
+            let ratio = at.ok().and_then(|at| self.ratios.get(at).copied());
+            known += usize::from(ratio.is_some());
+            // A new type is taken to be as well supplied as the average.
+            ratio.unwrap_or(ONE as Nano)
+        });
+        let carried = Self {
+            ratios: ratios.collect(),
+            prices: Vec::new(),
+        };
+        (known * 2 >= carried.ratios.len()).then_some(carried)
     }
 }
 
-/// One belief about how much work is still to come.
-pub(super) struct Horizon {
-    /// Demand as a multiple of what is left.
-    theta: f64,
-    shape: f64,
-    pub(super) weight: f64,
-    cpu_weight: f64,
+/// The parts of the problem that are the same for all beliefs.
+pub(super) struct Problem<'a> {
+    catalogue: &'a Catalogue,
+    layout: &'a Layout,
+    /// Processor time by type.
+    milli_cpu: Vec<i64>,
+    /// The price of each type if it is sure to be asked for.
+    full: Vec<f64>,
+    /// How often each type is asked for until as much as is left was asked for.
+    demand: Vec<f64>,
+    fleet: Vec<(Left, f64)>,
 }
 
-pub(super) fn horizons() -> Vec<Horizon> {
-    let count = knob(0, 3.0) as usize;
-    (0..count)
-        .map(|h| Horizon {
-            theta: knob(1 + 3 * h, [0.7, 1.0, 1.6].get(h).copied().unwrap_or(2.0)),
-            shape: knob(2 + 3 * h, 4.0),
-            weight: knob(3 + 3 * h, 1.0),
-            cpu_weight: knob(50 + h, knob(44, 3000.0)),
-        })
-        .collect()
-}
-
-pub(super) fn solve(
-    catalogue: &Catalogue,
-    layout: &Layout,
-    mix: &Mix,
-    fleet: &[(NodeState, u64)],
-    warm: Option<(&[Nano], &[Nano])>,
-    effort: Effort,
-    horizon: &Horizon,
-) -> (Vec<Nano>, Vec<Nano>) {
-    let types = mix.types();
-    let all: f64 = types.iter().map(|&(_, weight)| weight as f64).sum();
-    let sizes: Vec<f64> = types
-        .iter()
-        .map(|(work, _)| work.size_milli(catalogue) as f64 / 1000.0)
-        .collect();
-    let premium_by = knob(40, SEVERAL_PREMIUM);
-    let full: Vec<f64> = types
-        .iter()
-        .zip(&sizes)
-        .map(|((work, _), size)| {
+impl<'a> Problem<'a> {
+    pub(super) fn new(
+        catalogue: &'a Catalogue,
+        layout: &'a Layout,
+        mix: &Mix,
+        fleet: &[(NodeState, u64)],
+    ) -> Self {
+        let types = mix.types();
+        let cards = |milli: i64| milli as f64 / 1000.0;
+        let all: f64 = types.iter().map(|&(_, weight)| weight as f64).sum();
+        let idle = fleet.iter().map(|(state, count)| {
+            cards(state.idle_milli(catalogue)) * *count as f64
+        });
+        let asked = types.iter().map(|(work, weight)| {
+            cards(work.size_milli(catalogue)) * *weight as f64 / all
+        });
+        let (idle, asked): (f64, f64) = (idle.sum(), asked.sum());
+        let arrivals = if asked > 0.0 { idle / asked } else { 0.0 };
+        let full = types.iter().map(|(work, _)| {
+            let size = cards(work.size_milli(catalogue));
             let premium = match work.demand {
-                Demand::Whole { count } if count > 1 => premium_by * libm::log(f64::from(count)),
+                Demand::Whole { count } if count > 1 => {
+                    SEVERAL_PREMIUM * libm::log(f64::from(count))
+                }
                 _ => 0.0,
             };
-            CARD * size * (1.0 + premium)
-                + work.milli_cpu.max(0) as f64 * if *size > 0.0 { 1.0 } else { horizon.cpu_weight }
-        })
-        .collect();
-    let idle: f64 = fleet
-        .iter()
-        .map(|(state, count)| state.idle_milli(catalogue) as f64 / 1000.0 * *count as f64)
-        .sum();
-    let per_draw: f64 = types
-        .iter()
-        .zip(&sizes)
-        .map(|(&(_, weight), size)| weight as f64 / all * size)
-        .sum();
-    let draws = if per_draw > 0.0 { idle / per_draw } else { 0.0 };
-    let demand: Vec<f64> = types
-        .iter()
-        .map(|&(_, weight)| (draws * weight as f64 / all).max(1e-9))
-        .collect();
-    let lefts: Vec<_> = fleet
-        .iter()
-        .filter_map(|(state, count)| Some((layout.left(state)?, *count as f64)))
-        .collect();
-    let mut prices: Vec<Nano> = match warm {
-        Some((warm, _)) if warm.len() == types.len() => warm.to_vec(),
-        _ => full.iter().map(|&price| price as Nano).collect(),
-    };
-    let least_step = knob(41, LEAST_STEP);
-    let mix_cpu = knob(42, 1.0) > 0.0;
-    let mut sum = vec![0.0; types.len()];
-    let mut supply = vec![0.0; types.len()];
-    let offset = if warm.is_some() { knob(43, 998.0) } else { 0.0 };
-    if let Some((_, z)) = warm {
-        for (ix, z) in z.iter().enumerate() {
-            supply[ix] = *z as f64 / 1e9 * demand[ix];
-        }
-    }
-    let rounds = effort.rounds.max(1);
-    let mut first: Vec<u16> = Vec::new();
-    let mut second: Vec<u16> = Vec::new();
-    for round in 0..rounds {
-        let tables = layout.tables(catalogue, &prices);
-        let mut packed = vec![0.0; types.len()];
-        for ((group, group_ix, left), count) in &lefts {
-            let Some(steps) = tables.get(*group_ix) else {
-                continue;
-            };
-            let step_ix = super::table::cheapest(steps, left);
-            let Some(step) = steps.get(step_ix) else {
-                continue;
-            };
-            first.clear();
-            let mut cpu = left.milli_cpu();
-            layout.pack(step, left, &mut |ix| {
-                first.push(ix);
-                cpu -= types[usize::from(ix)].0.milli_cpu;
-            });
-            let mut part = 1.0;
-            if mix_cpu && cpu != 0 && !(cpu > 0 && step_ix == 0) {
-                let other_ix = if cpu < 0 {
-                    step_ix + 1
-                } else {
-                    step_ix.wrapping_sub(1)
-                };
-                if let Some(other) = steps.get(other_ix) {
-                    second.clear();
-                    let mut other_cpu = left.milli_cpu();
-                    layout.pack(other, left, &mut |ix| {
-                        second.push(ix);
-                        other_cpu -= types[usize::from(ix)].0.milli_cpu;
-                    });
-                    if (other_cpu < 0) != (cpu < 0) {
-                        part = other_cpu as f64 / (other_cpu - cpu) as f64;
-                        for &ix in &second {
-                            packed[usize::from(ix)] += count * (1.0 - part);
-                        }
-                        cpu = 0;
-                    } else if cpu < 0 {
-                        part = 1.0;
-                    }
-                }
-            }
-            for &ix in &first {
-                packed[usize::from(ix)] += count * part;
-            }
-            if step_ix == 0 && cpu > 0 {
-                if let Some((ix, each)) = layout.best_cpu_only(group, &prices) {
-                    packed[usize::from(ix)] += count * cpu as f64 / each as f64;
-                }
-            }
-        }
-        let step = (2.0 / (f64::from(round) + 2.0 + offset)).max(least_step);
-        for (ix, price) in prices.iter_mut().enumerate() {
-            supply[ix] += step * (packed[ix] - supply[ix]);
-            let z = supply[ix] / demand[ix] / horizon.theta;
-            let survival = if horizon.shape > 0.0 {
-                libm::exp(-libm::pow(z, horizon.shape))
+            if size > 0.0 {
+                ONE * size * (1.0 + premium)
             } else {
-                1.0 / (1.0 + libm::exp((z - 1.0) / -horizon.shape))
+                PER_MILLI_CPU * work.milli_cpu.max(0) as f64
             }
-            .max(LEAST_SURVIVAL);
-            *price = (full[ix] * survival) as Nano;
-            if round >= rounds / 2 {
-                sum[ix] += full[ix] * survival;
-            }
+        });
+        let demand = types
+            .iter()
+            .map(|&(_, weight)| (arrivals * weight as f64 / all).max(1e-9));
+        Self {
+            catalogue,
+            layout,
+            milli_cpu: types.iter().map(|(work, _)| work.milli_cpu.max(0)).collect(),
+            full: full.collect(),
+            demand: demand.collect(),
+            fleet: fleet
+                .iter()
+                .filter_map(|(state, count)| Some((layout.left(state)?, *count as f64)))
+                .collect(),
         }
     }
-    let averaged = f64::from(rounds - rounds / 2);
-    (
-        sum.iter().map(|sum| (sum / averaged) as Nano).collect(),
-        supply
-            .iter()
-            .zip(&demand)
-            .map(|(supply, demand)| (supply / demand * 1e9) as Nano)
-            .collect(),
-    )
+
+    /// Solves for a belief, from the start or from an earlier solution. Time: rounds x (states x
+    /// log(steps of the ladder) + size of the tables).
+    pub(super) fn solve(&self, belief: f64, earlier: Option<Solution>, effort: Effort) -> Solution {
+        let count = self.full.len();
+        let mut supply: Vec<f64> = match &earlier {
+            Some(earlier) => {
+                let pairs = earlier.ratios.iter().zip(&self.demand);
+                pairs.map(|(&ratio, demand)| ratio as f64 / ONE * demand).collect()
+            }
+            None => vec![0.0; count],
+        };
+        let mut prices = self.prices(belief, &supply);
+        let rounds = effort.rounds.max(1);
+        let mut sums = vec![0.0; count];
+        for round in 0..rounds {
+            let tables = self.layout.tables(self.catalogue, &as_integers(&prices));
+            let packed = self.pack(&tables, &as_integers(&prices));
+            let step = match earlier {
+                Some(_) => LEAST_STEP,
+                None => (2.0 / (f64::from(round) + 2.0)).max(LEAST_STEP),
+            };
+            for (supply, packed) in supply.iter_mut().zip(&packed) {
+                *supply += step * (packed - *supply);
+            }
+            prices = self.prices(belief, &supply);
+            if round >= rounds / 2 {
+                for (sum, price) in sums.iter_mut().zip(&prices) {
+                    *sum += price;
+                }
+            }
+        }
+        let averaged = f64::from(rounds - rounds / 2);
+        let ratios = supply.iter().zip(&self.demand);
+        Solution {
+            prices: sums.iter().map(|sum| (sum / averaged) as Nano).collect(),
+            ratios: ratios.map(|(supply, demand)| (supply / demand * ONE) as Nano).collect(),
+        }
+    }
+
+    /// Size times the chance that more is asked for than is supplied: exp(-z^4), where z is supply
+    /// over the demand that is believed in.
+    fn prices(&self, belief: f64, supply: &[f64]) -> Vec<f64> {
+        let types = self.full.iter().zip(&self.demand).zip(supply);
+        types
+            .map(|((full, demand), supply)| {
+                let z = supply / (belief * demand);
+                full * libm::exp(-(z * z) * (z * z)).max(LEAST_CHANCE)
+            })
+            .collect()
+    }
+
+    /// How many of each type the fleet holds when every state is packed for the most worth.
+    fn pack(&self, tables: &[Vec<Step>], prices: &[Nano]) -> Vec<f64> {
+        let mut packed = vec![0.0; self.full.len()];
+        let mut add = |types: &[u16], count: f64| {
+            for &ix in types {
+                if let Some(packed) = packed.get_mut(usize::from(ix)) {
+                    *packed += count;
+                }
+            }
+        };
+        let (mut here, mut beside) = (Vec::new(), Vec::new());
+        for (left, count) in &self.fleet {
+            let Some(steps) = tables.get(left.group) else {
+                continue;
+            };
+            let at = table::cheapest(steps, left);
+            let Some(mut cpu_left) = self.pack_at(steps, at, left, &mut here) else {
+                continue;
+            };
+            // The best packing at one price of processor time uses more than there is, or less; the
+            // best one overall is between it and that of the next price.
+            let next = if cpu_left < 0 { at + 1 } else { at.wrapping_sub(1) };
+            let mut share = 1.0;
+            if cpu_left != 0
+                && let Some(other) = self.pack_at(steps, next, left, &mut beside)
+                && (other < 0) != (cpu_left < 0)
+            {
+                share = other as f64 / (other as f64 - cpu_left as f64);
+                add(&beside, count * (1.0 - share));
+                cpu_left = 0;
+            }
+            add(&here, count * share);
+            if at == 0
+                && cpu_left > 0
+                && let Some((ix, milli_cpu)) = self.layout.best_without_cards(left.group, prices)
+            {
+                add(&[ix], count * cpu_left as f64 / milli_cpu as f64);
+            }
+        }
+        packed
+    }
+
+    /// The best packing of a state at a step, and the processor time that it leaves.
+    fn pack_at(
+        &self,
+        steps: &[Step],
+        at: usize,
+        left: &Left,
+        types: &mut Vec<u16>,
+    ) -> Option<i64> {
+        types.clear();
+        steps.get(at)?.pack(left, &mut |ix| types.push(ix));
+        let milli_cpu = |&ix: &u16| self.milli_cpu.get(usize::from(ix)).copied().unwrap_or(0);
+        let used = types.iter().map(milli_cpu).fold(0, i64::saturating_add);
+        Some(left.milli_cpu.saturating_sub(used))
+    }
+}
+
+fn as_integers(prices: &[f64]) -> Vec<Nano> {
+    prices.iter().map(|&price| price as Nano).collect()
 }

@@ -1,66 +1,91 @@
 //! Look-up tables: for each price of processor time, the best work for what is left of a card.
 //!
-//! Enters: the mix, a price for each of its types. Leaves: tables by group of kinds. Integers only:
-//! the same prices give the same tables everywhere.
+//! Data enters as the mix and a price for each of its types; what leaves are tables for each group
+//! of kinds of nodes. Integers only: the same prices give the same tables everywhere. Nothing here
+//! knows where the prices come from.
 
 use alloc::{vec, vec::Vec};
 
+use smallvec::SmallVec;
+
 use super::{
     Nano,
-    kind::{CARD_MILLI, CardState, Catalogue, NodeState},
+    kind::{CARD_MILLI, CardState, Catalogue, Geometry, NodeState},
     mix::{Demand, Mix},
 };
 
-/// Steps of the ladder of processor prices.
-pub(super) const STEPS: usize = 25;
+/// Steps of the ladder of processor prices, so that one is a sixth dearer than the one before.
+const STEPS: usize = 49;
+/// The ladder spans this factor.
+const SPAN: Nano = 1000;
 /// A card is divided into at most this many parts; sizes that do not divide are rounded up.
 const MOST_PARTS: u16 = 250;
-/// Tables of several whole cards end here; more free cards are worth what single ones are.
+/// Tables of whole cards end here; further free cards of a node are worth what single ones are.
 const MOST_CARDS: usize = 64;
-/// No type: one part less is worth the same.
-const SKIP: u16 = u16::MAX;
+/// No type: what follows is as good with one part or card less.
+const SKIP: (u16, u16) = (u16::MAX, 1);
 
 /// Kinds on which the same types may run and whose cards are cut alike share their tables.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
+struct Group {
     geometry: Option<u16>,
+    /// Most cards of a node.
     cards: usize,
-    /// Allowed types with no card: (type, CPU).
-    cpu_only: Vec<(u16, i64)>,
-    /// Types that need (part of) one card: (type, parts, CPU).
+    /// Types without cards: (type, CPU).
+    without: Vec<(u16, i64)>,
+    /// Types that need one card or part of it, ascending by parts: (type, parts, CPU).
     single: Vec<(u16, usize, i64)>,
-    /// Types that need several: (type, cards, CPU).
+    /// Types that need several cards: (type, cards, CPU).
     several: Vec<(u16, usize, i64)>,
-    /// Slices: (type, units, CPU).
+    /// Types that need a slice, an entry for each place: (type, units, CPU).
     slices: Vec<(u16, u16, i64)>,
-    /// Distinct CPU of `several`, ascending.
+    /// Distinct CPU of `several`, ascending. A node with less than one of them cannot hold that
+    /// type, whatever the price of processor time: without this the scarcest nodes, the only ones
+    /// with enough for it, would count as plentiful.
     levels: Vec<i64>,
 }
 
-/// What all tables share.
+/// How the tables are laid out for a mix on a catalogue.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    pub(super) groups: Vec<Group>,
+    groups: Vec<Group>,
     /// By kind.
-    pub(super) group_of: Vec<u16>,
-    /// Parts of a card and thousandths of one part.
+    group_of: Vec<u16>,
+    /// Parts of a card.
     parts: usize,
+    /// Thousandths of a card in a part.
     part_milli: u16,
 }
 
-/// Tables of one group at one price of processor time.
+/// Tables of one group at one price of processor time. Beside each worth stands the type to take
+/// first for it, and its size.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
-    pub(super) cpu_price: Nano,
+    cpu_price: Nano,
     /// By parts left of a card.
     share: Vec<Nano>,
     share_choice: Vec<(u16, u16)>,
     /// By level of CPU left, then by free cards.
     whole: Vec<Nano>,
     whole_choice: Vec<(u16, u16)>,
-    /// By units taken.
+    /// By units taken; empty where cards are not cut.
     sliced: Vec<Nano>,
     sliced_choice: Vec<(u16, u16)>,
+}
+
+/// What is left on a node, as the tables see it.
+#[derive(Clone, Debug)]
+pub(super) struct Left {
+    pub(super) group: usize,
+    pub(super) milli_cpu: i64,
+    /// Where the row of this level of CPU starts in [`Step::whole`], and how long it is.
+    row: usize,
+    width: usize,
+    free: usize,
+    /// Parts left of shared cards with any.
+    shared: SmallVec<[u16; 8]>,
+    /// Units taken of cut cards.
+    cut: SmallVec<[u16; 8]>,
 }
 
 fn gcd(a: u16, b: u16) -> u16 {
@@ -73,36 +98,27 @@ impl Layout {
             Demand::Share { milli } => Some(milli.min(CARD_MILLI)),
             _ => None,
         });
-        let part_milli = shares
-            .fold(CARD_MILLI, gcd)
-            .max(CARD_MILLI / MOST_PARTS);
+        let part_milli = shares.fold(CARD_MILLI, gcd).max(CARD_MILLI / MOST_PARTS);
         let mut layout = Self {
             groups: Vec::new(),
             group_of: Vec::new(),
             parts: usize::from(CARD_MILLI / part_milli),
             part_milli,
         };
-        let mut signatures: Vec<(Option<u16>, Vec<bool>)> = Vec::new();
+        let mut alike: Vec<(Option<u16>, Vec<bool>)> = Vec::new();
         for (kind_ix, kind) in (0_u16..).zip(&catalogue.kinds) {
-            let may = |work: &super::WorkType| {
-                work.may_use(kind_ix)
-            };
-            let signature: Vec<bool> = mix.types().iter().map(|(work, _)| may(work)).collect();
-            let signature = (kind.geometry, signature);
-            let group = match signatures.iter().position(|known| *known == signature) {
-                Some(known) => known,
-                None => {
-                    layout
-                        .groups
-                        .push(layout.group(catalogue, mix, kind.geometry, &signature.1));
-                    signatures.push(signature);
-                    signatures.len() - 1
-                }
-            };
-            if let Some(group) = layout.groups.get_mut(group) {
+            let may_use = mix.types().iter().map(|(work, _)| work.may_use(kind_ix));
+            let this = (kind.geometry, may_use.collect());
+            let known = alike.iter().position(|known| *known == this);
+            let group_ix = known.unwrap_or_else(|| {
+                layout.groups.push(layout.group(catalogue, mix, &this.1, kind.geometry));
+                alike.push(this);
+                alike.len() - 1
+            });
+            if let Some(group) = layout.groups.get_mut(group_ix) {
                 group.cards = group.cards.max(usize::from(kind.cards).min(MOST_CARDS));
             }
-            layout.group_of.push(group as u16);
+            layout.group_of.push(group_ix as u16);
         }
         layout
     }
@@ -111,67 +127,99 @@ impl Layout {
         &self,
         catalogue: &Catalogue,
         mix: &Mix,
+        may_use: &[bool],
         geometry: Option<u16>,
-        may: &[bool],
     ) -> Group {
+        let cut = geometry.and_then(|ix| catalogue.geometries.get(usize::from(ix)));
         let mut group = Group {
             geometry,
             cards: 0,
-            cpu_only: Vec::new(),
+            without: Vec::new(),
             single: Vec::new(),
             several: Vec::new(),
             slices: Vec::new(),
             levels: Vec::new(),
         };
-        let cut = geometry.and_then(|ix| catalogue.geometries.get(usize::from(ix)));
-        for (ix, (work, _)) in (0_u16..SKIP).zip(mix.types()) {
-            if !may.get(usize::from(ix)).copied().unwrap_or(false) {
-                continue;
-            }
+        for ((ix, (work, _)), _) in (0_u16..SKIP.0)
+            .zip(mix.types())
+            .zip(may_use)
+            .filter(|(_, may_use)| **may_use)
+        {
             let cpu = work.milli_cpu.max(0);
             match work.demand {
                 Demand::None | Demand::Share { milli: 0 } | Demand::Whole { count: 0 } => {
-                    group.cpu_only.push((ix, cpu));
+                    group.without.push((ix, cpu));
                 }
                 Demand::Share { milli } if milli <= CARD_MILLI => {
                     let parts = usize::from(milli.div_ceil(self.part_milli)).min(self.parts);
                     group.single.push((ix, parts, cpu));
                 }
+                // More than a card in one piece fits nowhere.
                 Demand::Share { .. } => {}
                 Demand::Whole { count: 1 } => group.single.push((ix, self.parts, cpu)),
                 Demand::Whole { count } => group.several.push((ix, usize::from(count), cpu)),
                 Demand::Slice { profile } => {
-                    let legal = cut.into_iter().flat_map(super::Geometry::legal);
+                    let legal = cut.into_iter().flat_map(Geometry::legal);
                     let places = legal.filter(|&(of, _)| of == profile);
-                    group.slices.extend(places.map(|(_, mask)| (ix, mask, cpu)));
+                    group.slices.extend(places.map(|(_, units)| (ix, units, cpu)));
                 }
             }
         }
-        group.single.sort_unstable_by_key(|&(ix, size, cpu)| (size, cpu, ix));
+        group.single.sort_unstable_by_key(|&(ix, parts, cpu)| (parts, cpu, ix));
         group.levels = group.several.iter().map(|&(.., cpu)| cpu).collect();
         group.levels.sort_unstable();
         group.levels.dedup();
         group
     }
 
-    /// Tables of all groups at these prices, one ladder a group.
+    /// Tables at these prices, by group and step of its ladder.
     pub(super) fn tables(&self, catalogue: &Catalogue, prices: &[Nano]) -> Vec<Vec<Step>> {
-        self.groups
-            .iter()
-            .map(|group| {
-                let units = group
-                    .geometry
-                    .and_then(|ix| catalogue.geometries.get(usize::from(ix)))
-                    .map(super::Geometry::full);
-                let ladder = group.ladder(prices);
-                let step = |cpu_price| group.step(cpu_price, prices, self.parts, units);
-                ladder.into_iter().map(step).collect()
-            })
-            .collect()
+        let steps = |group: &Group| {
+            let geometry = group.geometry;
+            let cut = geometry.and_then(|ix| catalogue.geometries.get(usize::from(ix)));
+            let full = cut.map(Geometry::full);
+            let ladder = group.ladder(prices);
+            let step = |&cpu_price| group.step(cpu_price, prices, self.parts, full);
+            ladder.iter().map(step).collect()
+        };
+        self.groups.iter().map(steps).collect()
     }
 
-    fn parts_left(&self, card: CardState) -> usize {
-        usize::from(card.milli().unwrap_or(0) / self.part_milli)
+    /// `None` for a kind that the catalogue does not have.
+    pub(super) fn left(&self, state: &NodeState) -> Option<Left> {
+        let group_ix = usize::from(*self.group_of.get(usize::from(state.kind))?);
+        let group = self.groups.get(group_ix)?;
+        let width = group.cards + 1;
+        let level = group.levels.partition_point(|&cpu| cpu <= state.milli_cpu);
+        let mut left = Left {
+            group: group_ix,
+            milli_cpu: state.milli_cpu.max(0),
+            row: level * width,
+            width,
+            free: 0,
+            shared: SmallVec::new(),
+            cut: SmallVec::new(),
+        };
+        for &card in state.cards() {
+            if card == CardState::FREE {
+                left.free += 1;
+            } else if let Some(taken) = card.taken() {
+                left.cut.push(taken);
+            } else {
+                let parts = card.milli().unwrap_or(0) / self.part_milli;
+                if parts > 0 {
+                    left.shared.push(parts);
+                }
+            }
+        }
+        Some(left)
+    }
+
+    /// The type without cards that is worth most for its processor time, and that time.
+    pub(super) fn best_without_cards(&self, group: usize, prices: &[Nano]) -> Option<(u16, i64)> {
+        let group = self.groups.get(group)?;
+        let some = group.without.iter().copied().filter(|&(_, cpu)| cpu > 0);
+        some.rev().max_by_key(|&(ix, cpu)| price(prices, ix) / cpu)
     }
 }
 
@@ -179,26 +227,22 @@ fn price(prices: &[Nano], ix: u16) -> Nano {
     prices.get(usize::from(ix)).copied().unwrap_or(0)
 }
 
-fn net(prices: &[Nano], (ix, cpu): (u16, i64), cpu_price: Nano) -> Nano {
-    price(prices, ix).saturating_sub(cpu.saturating_mul(cpu_price))
-}
-
 impl Group {
+    /// Prices of processor time, ascending: the first is what work without cards would pay, at the
+    /// last nothing pays any more.
     fn ladder(&self, prices: &[Nano]) -> Vec<Nano> {
-        let dearest = |ix: u16, cpu: i64| price(prices, ix).checked_div(cpu).unwrap_or(0);
-        let lowest = self.cpu_only.iter().map(|&(ix, cpu)| dearest(ix, cpu)).max().unwrap_or(0);
+        let pays = |&(ix, cpu): &(u16, i64)| price(prices, ix).checked_div(cpu).unwrap_or(0);
+        let lowest = self.without.iter().map(pays).max().unwrap_or(0);
         let single = self.single.iter().map(|&(ix, _, cpu)| (ix, cpu));
         let several = self.several.iter().map(|&(ix, _, cpu)| (ix, cpu));
         let slices = self.slices.iter().map(|&(ix, _, cpu)| (ix, cpu));
-        let highest = single
-            .chain(several)
-            .chain(slices)
-            .map(|(ix, cpu)| dearest(ix, cpu).saturating_add(1))
+        let with_cards = single.chain(several).chain(slices);
+        let highest = with_cards
+            .map(|asked| pays(&asked).saturating_add(1))
             .fold(lowest, Nano::max);
-        let highest = highest.saturating_add(highest / 100);
-        let from = libm::log(lowest.max(highest / 1000).max(1) as f64);
-        let to = libm::log(highest.max(1) as f64);
-        let width = (to - from) / (STEPS - 2) as f64;
+        let highest = highest.saturating_add(highest / 100).max(1);
+        let from = libm::log(lowest.max(highest / SPAN).max(1) as f64);
+        let width = (libm::log(highest as f64) - from) / (STEPS - 2) as f64;
         let mut ladder = vec![lowest];
         ladder.extend((0..STEPS - 1).map(|step| libm::exp(from + width * step as f64) as Nano));
         ladder.sort_unstable();
@@ -206,90 +250,17 @@ impl Group {
         ladder
     }
 
-    fn step(&self, cpu_price: Nano, prices: &[Nano], parts: usize, units: Option<u16>) -> Step {
-        // The best type of each size.
-        let mut best: Vec<(usize, Nano, u16)> = Vec::new();
-        for &(ix, size, cpu) in &self.single {
-            let worth = net(prices, (ix, cpu), cpu_price);
-            match best.last_mut() {
-                Some(last) if last.0 == size => {
-                    if worth > last.1 {
-                        *last = (size, worth, ix);
-                    }
-                }
-                _ if worth > 0 => best.push((size, worth, ix)),
-                _ => {}
-            }
-        }
-        let mut share: Vec<Nano> = vec![0; parts + 1];
-        let mut share_choice = vec![(SKIP, 1); parts + 1];
-        for left in 1..=parts {
-            let mut top = share[left - 1];
-            let mut choice = (SKIP, 1);
-            for &(size, worth, ix) in &best {
-                if size > left {
-                    break;
-                }
-                let with = share[left - size] + worth;
-                if with > top {
-                    top = with;
-                    choice = (ix, size as u16);
-                }
-            }
-            share[left] = top;
-            share_choice[left] = choice;
-        }
-        let mut sliced = Vec::new();
-        let mut sliced_choice = Vec::new();
-        if let Some(full) = units {
-            let count = usize::from(full) + 1;
-            sliced = vec![0; count];
-            sliced_choice = vec![(SKIP, 0); count];
-            let worth: Vec<(u16, u16, Nano)> = self
-                .slices
-                .iter()
-                .map(|&(ix, mask, cpu)| (ix, mask, net(prices, (ix, cpu), cpu_price)))
-                .filter(|&(.., worth)| worth > 0)
-                .collect();
-            for taken in (0..count).rev() {
-                for &(ix, mask, worth) in &worth {
-                    let mask_ix = usize::from(mask);
-                    if mask_ix & taken == 0 && sliced[taken | mask_ix] + worth > sliced[taken] {
-                        sliced[taken] = sliced[taken | mask_ix] + worth;
-                        sliced_choice[taken] = (ix, mask);
-                    }
-                }
-            }
-        }
-        let free = share[parts].max(sliced.first().copied().unwrap_or(0));
-        let width = self.cards + 1;
-        let mut whole: Vec<Nano> = vec![0; width * (self.levels.len() + 1)];
-        let mut whole_choice = vec![(SKIP, 1); whole.len()];
-        let several: Vec<(u16, usize, i64, Nano)> = self
-            .several
-            .iter()
-            .map(|&(ix, count, cpu)| (ix, count, cpu, net(prices, (ix, cpu), cpu_price)))
-            .filter(|entry| entry.3 > 0)
-            .collect();
-        for level in 0..=self.levels.len() {
-            let most_cpu = level.checked_sub(1).map_or(-1, |below| self.levels[below]);
-            let row = level * width;
-            for left in 1..width {
-                let mut top = whole[row + left - 1].saturating_add(free);
-                let mut choice = (SKIP, 1);
-                for &(ix, count, cpu, worth) in &several {
-                    if cpu <= most_cpu && count <= left {
-                        let with = whole[row + left - count].saturating_add(worth);
-                        if with > top {
-                            top = with;
-                            choice = (ix, count as u16);
-                        }
-                    }
-                }
-                whole[row + left] = top;
-                whole_choice[row + left] = choice;
-            }
-        }
+    fn step(&self, cpu_price: Nano, prices: &[Nano], parts: usize, full: Option<u16>) -> Step {
+        let net = |ix: u16, cpu: i64| {
+            price(prices, ix).saturating_sub(cpu.saturating_mul(cpu_price))
+        };
+        let (share, share_choice) = self.share(parts, net);
+        let (sliced, sliced_choice) = full.map_or_else(Default::default, |full| {
+            self.sliced(usize::from(full) + 1, net)
+        });
+        // A free card may be shared, or cut.
+        let free = worth_at(&share, parts).max(worth_at(&sliced, 0));
+        let (whole, whole_choice) = self.whole(free, net);
         Step {
             cpu_price,
             share,
@@ -301,14 +272,103 @@ impl Group {
         }
     }
 
-    /// The row of the tables of several cards for this much CPU left.
-    fn level(&self, milli_cpu: i64) -> usize {
-        self.levels.partition_point(|&cpu| cpu <= milli_cpu)
+    /// The knapsack of one card, by parts left.
+    fn share(&self, parts: usize, net: impl Fn(u16, i64) -> Nano) -> (Vec<Nano>, Vec<(u16, u16)>) {
+        // The best type of each size.
+        let mut best: Vec<(usize, Nano, u16)> = Vec::new();
+        for &(ix, size, cpu) in &self.single {
+            let worth = net(ix, cpu);
+            match best.last_mut() {
+                Some(last) if last.0 == size => {
+                    if worth > last.1 {
+                        *last = (size, worth, ix);
+                    }
+                }
+                _ if worth > 0 => best.push((size, worth, ix)),
+                _ => {}
+            }
+        }
+        let mut worths = vec![0; parts + 1];
+        let mut choices = vec![SKIP; parts + 1];
+        for left in 1..=parts {
+            let mut top: Nano = worths[left - 1];
+            for &(size, worth, ix) in &best {
+                if size > left {
+                    break;
+                }
+                let with = worth.saturating_add(worths[left - size]);
+                if with > top {
+                    top = with;
+                    choices[left] = (ix, size as u16);
+                }
+            }
+            worths[left] = top;
+        }
+        (worths, choices)
+    }
+
+    /// The same for a card that is cut, by units taken.
+    fn sliced(&self, masks: usize, net: impl Fn(u16, i64) -> Nano) -> (Vec<Nano>, Vec<(u16, u16)>) {
+        let worth = |&(ix, units, cpu): &(u16, u16, i64)| (ix, units, net(ix, cpu));
+        let some = self.slices.iter().map(worth).filter(|&(.., worth)| worth > 0);
+        let some: Vec<(u16, u16, Nano)> = some.collect();
+        let mut worths = vec![0; masks];
+        let mut choices = vec![SKIP; masks];
+        for taken in (0..masks).rev() {
+            for &(ix, units, worth) in &some {
+                let unit_bits = usize::from(units);
+                if unit_bits & taken == 0 {
+                    let with = worth.saturating_add(worths[taken | unit_bits]);
+                    if with > worths[taken] {
+                        worths[taken] = with;
+                        choices[taken] = (ix, units);
+                    }
+                }
+            }
+        }
+        (worths, choices)
+    }
+
+    /// The same for free cards, each worth `free` by itself: a row for each level of CPU left, with
+    /// the types that need no more than that.
+    fn whole(&self, free: Nano, net: impl Fn(u16, i64) -> Nano) -> (Vec<Nano>, Vec<(u16, u16)>) {
+        let width = self.cards + 1;
+        let mut worths: Vec<Nano> = vec![0; width * (self.levels.len() + 1)];
+        let mut choices = vec![SKIP; worths.len()];
+        for (row, (worths, choices)) in worths
+            .chunks_exact_mut(width)
+            .zip(choices.chunks_exact_mut(width))
+            .enumerate()
+        {
+            let most_cpu = row.checked_sub(1).map_or(-1, |below| self.levels[below]);
+            for left in 1..width {
+                let mut top = worths[left - 1].saturating_add(free);
+                for &(ix, count, cpu) in &self.several {
+                    if cpu <= most_cpu && count <= left {
+                        let with = worths[left - count].saturating_add(net(ix, cpu));
+                        if with > top {
+                            top = with;
+                            choices[left] = (ix, count as u16);
+                        }
+                    }
+                }
+                worths[left] = top;
+            }
+        }
+        (worths, choices)
     }
 }
 
-/// The step at which the worth is least, the lowest of several: the worth is convex in the price
-/// of processor time.
+fn worth_at(worths: &[Nano], at: usize) -> Nano {
+    worths.get(at).copied().unwrap_or(0)
+}
+
+fn choice_at(choices: &[(u16, u16)], at: usize) -> (u16, u16) {
+    choices.get(at).copied().unwrap_or(SKIP)
+}
+
+/// The step at which the worth is least, the first of several: the worth is convex in the price of
+/// processor time. O(log steps) evaluations.
 pub(super) fn cheapest(steps: &[Step], left: &Left) -> usize {
     let (mut low, mut high) = (0, steps.len().saturating_sub(1));
     while low < high {
@@ -326,135 +386,83 @@ pub(super) fn cheapest(steps: &[Step], left: &Left) -> usize {
     low
 }
 
-/// What is left on a node, as the tables see it.
-pub(super) struct Left {
-    milli_cpu: i64,
-    level: usize,
-    width: usize,
-    free: usize,
-    /// Parts left of shared cards, only those with any.
-    shared: smallvec::SmallVec<[u16; 8]>,
-    sliced: smallvec::SmallVec<[u16; 8]>,
-}
-
-impl Left {
-    pub(super) fn milli_cpu(&self) -> i64 {
-        self.milli_cpu
-    }
-}
-
-impl Layout {
-    pub(super) fn left(&self, state: &NodeState) -> Option<(&Group, usize, Left)> {
-        let group_ix = usize::from(*self.group_of.get(usize::from(state.kind))?);
-        let group = self.groups.get(group_ix)?;
-        let mut left = Left {
-            milli_cpu: state.milli_cpu.max(0),
-            level: group.level(state.milli_cpu),
-            width: group.cards + 1,
-            free: 0,
-            shared: smallvec::SmallVec::new(),
-            sliced: smallvec::SmallVec::new(),
-        };
-        for &card in state.cards() {
-            if card == CardState::FREE {
-                left.free += 1;
-            } else if let Some(taken) = card.taken() {
-                left.sliced.push(taken);
-            } else {
-                let parts = self.parts_left(card);
-                if parts > 0 {
-                    left.shared.push(parts as u16);
-                }
-            }
-        }
-        Some((group, group_ix, left))
-    }
-}
-
 impl Step {
-    /// The most that work for these cards is worth, with processor time at this step's price.
+    /// The most that work for these cards is worth, with processor time at this step's price: never
+    /// less than the best that fits.
     pub(super) fn worth(&self, left: &Left) -> Nano {
-        let at = |table: &[Nano], ix: usize| table.get(ix).copied().unwrap_or(0);
         let in_table = left.free.min(left.width - 1);
         let beyond = (left.free - in_table) as i64;
-        let row = left.level * left.width;
         let mut worth = left
             .milli_cpu
             .saturating_mul(self.cpu_price)
-            .saturating_add(at(&self.whole, row + in_table))
-            .saturating_add(beyond.saturating_mul(at(&self.whole, 1)));
+            .saturating_add(worth_at(&self.whole, left.row + in_table))
+            .saturating_add(beyond.saturating_mul(self.worth_of_free()));
         for &parts in &left.shared {
-            worth = worth.saturating_add(at(&self.share, usize::from(parts)));
+            worth = worth.saturating_add(worth_at(&self.share, usize::from(parts)));
         }
-        for &taken in &left.sliced {
-            worth = worth.saturating_add(at(&self.sliced, usize::from(taken)));
+        for &taken in &left.cut {
+            worth = worth.saturating_add(worth_at(&self.sliced, usize::from(taken)));
         }
         worth
     }
 
-    /// The work behind [`worth`](Self::worth): calls `visit` with each type placed.
-    pub(super) fn pack(&self, parts: usize, left: &Left, visit: &mut impl FnMut(u16)) {
+    fn worth_of_free(&self) -> Nano {
+        let shared = self.share.last().copied().unwrap_or(0);
+        shared.max(worth_at(&self.sliced, 0))
+    }
+
+    /// The work behind [`worth`](Self::worth): calls `visit` with each type that is placed.
+    pub(super) fn pack(&self, left: &Left, visit: &mut impl FnMut(u16)) {
         for &parts in &left.shared {
-            self.pack_share(usize::from(parts), visit);
+            self.pack_shared(usize::from(parts), visit);
         }
-        for &taken in &left.sliced {
-            self.pack_sliced(taken, visit);
+        for &taken in &left.cut {
+            self.pack_cut(taken, visit);
         }
         let in_table = left.free.min(left.width - 1);
-        let row = left.level * left.width;
-        let as_slices = self.sliced.first().copied().unwrap_or(0) > self.share.get(parts).copied().unwrap_or(0);
-        let one = |visit: &mut _| {
-            if as_slices {
-                self.pack_sliced(0, visit);
-            } else {
-                self.pack_share(parts, visit);
-            }
-        };
         let mut cards = in_table;
         while cards > 0 {
-            let (ix, count) = self.whole_choice.get(row + cards).copied().unwrap_or((SKIP, 1));
-            if ix == SKIP {
-                one(visit);
+            let (ix, count) = choice_at(&self.whole_choice, left.row + cards);
+            if ix == SKIP.0 {
+                self.pack_free(visit);
             } else {
                 visit(ix);
             }
-            cards = cards.saturating_sub(usize::from(count));
+            cards = cards.saturating_sub(usize::from(count.max(1)));
         }
         for _ in in_table..left.free {
-            one(visit);
+            self.pack_free(visit);
         }
     }
 
-    fn pack_share(&self, parts: usize, visit: &mut impl FnMut(u16)) {
+    fn pack_free(&self, visit: &mut impl FnMut(u16)) {
+        if worth_at(&self.sliced, 0) > self.share.last().copied().unwrap_or(0) {
+            self.pack_cut(0, visit);
+        } else {
+            self.pack_shared(self.share.len().saturating_sub(1), visit);
+        }
+    }
+
+    fn pack_shared(&self, parts: usize, visit: &mut impl FnMut(u16)) {
         let mut left = parts;
         while left > 0 {
-            let (ix, size) = self.share_choice.get(left).copied().unwrap_or((SKIP, 1));
-            if ix != SKIP {
+            let (ix, size) = choice_at(&self.share_choice, left);
+            if ix != SKIP.0 {
                 visit(ix);
             }
-            left = left.saturating_sub(usize::from(size));
+            left = left.saturating_sub(usize::from(size.max(1)));
         }
     }
 
-    fn pack_sliced(&self, taken: u16, visit: &mut impl FnMut(u16)) {
+    fn pack_cut(&self, taken: u16, visit: &mut impl FnMut(u16)) {
         let mut taken = taken;
-        while let Some(&(ix, mask)) = self.sliced_choice.get(usize::from(taken)) {
-            if ix == SKIP || mask == 0 {
-                break;
+        loop {
+            let (ix, units) = choice_at(&self.sliced_choice, usize::from(taken));
+            if ix == SKIP.0 {
+                return;
             }
             visit(ix);
-            taken |= mask;
+            taken |= units;
         }
-    }
-}
-
-impl Layout {
-    pub(super) fn pack(&self, step: &Step, left: &Left, visit: &mut impl FnMut(u16)) {
-        step.pack(self.parts, left, visit);
-    }
-
-    pub(super) fn best_cpu_only(&self, group: &Group, prices: &[Nano]) -> Option<(u16, i64)> {
-        let value = |&(ix, cpu): &(u16, i64)| price(prices, ix).checked_div(cpu).unwrap_or(0);
-        group.cpu_only.iter().copied().filter(|&(_, cpu)| cpu > 0).max_by_key(|entry| (value(entry), core::cmp::Reverse(entry.0)))
     }
 }
