@@ -463,7 +463,7 @@ pub(crate) fn part_of(hardware: &Hardware, ask: &CardAsk, slice: Slice) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, vec, vec::Vec};
+    use alloc::{collections::BTreeSet, vec, vec::Vec};
 
     use super::*;
     use crate::device::model;
