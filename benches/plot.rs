@@ -64,8 +64,13 @@ pub fn lines(
             line.points.iter().copied(),
             colour.stroke_width(2),
         ))?;
-        drawn.label(&line.name).legend(move |(x, y)| Circle::new((x + 8, y), 4, colour.filled()));
-        let dots = line.points.iter().map(|point| Circle::new(*point, 3, colour.filled()));
+        drawn
+            .label(&line.name)
+            .legend(move |(x, y)| Circle::new((x + 8, y), 4, colour.filled()));
+        let dots = line
+            .points
+            .iter()
+            .map(|point| Circle::new(*point, 3, colour.filled()));
         chart.draw_series(dots)?;
     }
     chart

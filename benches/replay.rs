@@ -124,7 +124,9 @@ pub fn data(name: &str) -> (PathBuf, bool) {
     let named = std::env::var_os("GANGLINE_DATA").map(PathBuf::from);
     let shared = ["../../shared/data", "../../../shared/data"].map(|path| here.join(path));
     let folders = named.into_iter().chain(shared);
-    let found = folders.map(|folder| folder.join(name)).find(|path| path.exists());
+    let found = folders
+        .map(|folder| folder.join(name))
+        .find(|path| path.exists());
     match found {
         Some(path) => (path, true),
         None => (here.join("sample").join(name), false),
@@ -173,12 +175,18 @@ impl Report {
 
     /// An aligned table: words to the left, numbers to the right.
     pub fn table(&self) -> String {
-        let shown: Vec<Vec<String>> =
-            self.rows.iter().map(|row| row.iter().map(Cell::shown).collect()).collect();
+        let shown: Vec<Vec<String>> = self
+            .rows
+            .iter()
+            .map(|row| row.iter().map(Cell::shown).collect())
+            .collect();
         let width = |column: usize| {
             let cells = shown.iter().filter_map(|row| row.get(column));
             let widths = cells.map(|cell| cell.chars().count());
-            let title = self.columns.get(column).map_or(0, |title| title.chars().count());
+            let title = self
+                .columns
+                .get(column)
+                .map_or(0, |title| title.chars().count());
             widths.fold(title, usize::max)
         };
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
@@ -238,7 +246,9 @@ impl Cell {
 /// Prints reports as the command line asks.
 pub fn print(arguments: &Arguments, reports: &[Report]) {
     if arguments.json {
-        let reports = reports.iter().map(|report| (report.title.clone(), report.json()));
+        let reports = reports
+            .iter()
+            .map(|report| (report.title.clone(), report.json()));
         println!("{:#}", serde_json::Value::Object(reports.collect()));
     } else {
         let tables: Vec<String> = reports.iter().map(Report::table).collect();

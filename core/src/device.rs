@@ -27,9 +27,9 @@ pub mod overhead;
 mod parts;
 
 #[cfg(feature = "alloc")]
-pub use ask::{CardRequestError, check_request};
-#[cfg(feature = "alloc")]
 pub(crate) use ask::{CardAsk, Part};
+#[cfg(feature = "alloc")]
+pub use ask::{CardRequestError, check_request};
 #[cfg(feature = "alloc")]
 pub(crate) use choose::{Wanted, choices, choose, deal};
 #[cfg(feature = "alloc")]

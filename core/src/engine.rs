@@ -167,6 +167,9 @@ pub struct Scheduler {
     remembered_devices: Vec<(PodIx, Devices)>,
     /// What a node's pods are dealt from, kept for its memory.
     dealt: Inventory,
+    /// Who wants devices of a node, and who gets which: kept for their memory too.
+    wanting: Vec<(bool, Uid, PodIx)>,
+    given: Vec<(PodIx, Devices)>,
     /// For the usual mix.
     asked: market::Asked,
     placed_since_prices: u32,
@@ -201,6 +204,8 @@ impl Scheduler {
             decision_hash: 0,
             remembered_devices: Vec::new(),
             dealt: Inventory::default(),
+            wanting: Vec::new(),
+            given: Vec::new(),
             asked: market::Asked::default(),
             placed_since_prices: 0,
         }

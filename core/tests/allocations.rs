@@ -12,9 +12,14 @@ use std::{
 };
 
 use gangline::{
+    cluster::spec::{CardMode, MigInstance},
+    device::links::{Link, LinkMatrix},
     engine::{Config, Event, Scheduler, Verdict},
-    gang::{GangSpec, Group, GroupKind, Minimum, PodSpec},
-    request::{LabelSelector, NODE_LEVEL, PodTerm, SpreadRule, Template},
+    gang::{GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec},
+    request::{
+        Apart, CardRequest, CardWant, LabelSelector, NODE_LEVEL, PodTerm, ShareMemory, SliceChoice,
+        SliceRequest, SpreadRule, Template,
+    },
     units::Nanos,
 };
 use support::*;
@@ -167,6 +172,147 @@ fn a_warm_decision_within_a_required_level_allocates_nothing() {
         required(preferred(role("all", 0, 12), "rack"), "block"),
     );
     assert_eq!(warm_decision(Verdict::Placed, &spec, &[("", 12, eight)]), 0);
+}
+
+/// Cards in parts: decides, confirms and deletes the same pods again and again, and gives how often
+/// the last round asked for memory: while deciding, and while events about them were taken in.
+fn warm_parts(mode: CardMode, want: CardWant, members: u32, linked: bool) -> (u64, u64) {
+    let mut engine = Scheduler::new(Config::default());
+    for ordinal in 0..16 {
+        let links = |count: u32| {
+            let link = |a: u32, b: u32| {
+                if a / 2 == b / 2 {
+                    Link::Nvlink(4)
+                } else {
+                    Link::System
+                }
+            };
+            let row = |a: u32| (0..count).map(|b| (a != b).then(|| link(a, b))).collect();
+            let rows: Vec<Vec<Option<Link>>> = (0..count).map(row).collect();
+            LinkMatrix::new(&rows, &vec![None; count as usize], vec![]).expect("symmetric")
+        };
+        let mut spec = node(&format!("n{ordinal}"), 8, &[]);
+        for cards in &mut spec.cards {
+            cards.model = "NVIDIA-A100-SXM4-40GB".into();
+            cards.modes = vec![mode.clone()];
+            cards.links = linked.then(|| links(8));
+        }
+        apply(&mut engine, [Event::Node(spec)]);
+    }
+    let template = Arc::new(Template {
+        cards: Some(CardRequest {
+            kind: GPU.into(),
+            want,
+            ..CardRequest::default()
+        }),
+        ..template(0, 100)
+    });
+    let pods: Vec<PodSpec> = (0..members)
+        .map(|ordinal| member("g", &format!("g-{ordinal}"), &template))
+        .collect();
+    let (mut decided, mut told) = (u64::MAX, u64::MAX);
+    for round in 0..60 {
+        apply(&mut engine, [Event::Gang(gang("g", members))]);
+        apply(&mut engine, pods.iter().cloned().map(Event::Pod));
+        decided = allocations(|| {
+            let decisions = engine.decide(Nanos::from_secs(round));
+            assert_eq!(decisions.len(), 1);
+            assert_eq!(decisions[0].verdict, Verdict::Placed);
+        });
+        let lines = engine.ledger();
+        let bound: Vec<Event> = lines
+            .iter()
+            .filter_map(|line| {
+                let pod = pods.iter().find(|pod| pod.uid == line.owner)?;
+                Some(Event::Pod(PodSpec {
+                    node: Some(line.node.into()),
+                    devices: Some(line.devices),
+                    phase: PodPhase::Running,
+                    ..pod.clone()
+                }))
+            })
+            .collect();
+        let gone: Vec<Event> = pods
+            .iter()
+            .map(|pod| Event::PodGone { uid: pod.uid })
+            .collect();
+        told = allocations(|| {
+            for event in bound.into_iter().chain(gone) {
+                engine.apply(event).expect("a legal event");
+            }
+        });
+        engine.check().expect("a consistent engine");
+        let spec = gang("g", members);
+        let (key, uid) = (spec.key.clone(), spec.uid);
+        apply(&mut engine, [Event::GangGone { key, uid }]);
+    }
+    (decided, told)
+}
+
+fn slices(list: &[(u32, SliceChoice)]) -> CardWant {
+    let slices = list.iter().map(|(count, slice)| SliceRequest {
+        count: *count,
+        slice: slice.clone(),
+    });
+    CardWant::Slices {
+        slices: slices.collect(),
+        cards: Apart::Distinct,
+    }
+}
+
+#[test]
+fn a_warm_cycle_of_slices_allocates_nothing() {
+    let profile = |name: &str| SliceChoice::Profile(name.into());
+    let least = SliceChoice::AtLeast {
+        memory_mib: 9000,
+        compute_slices: 0,
+    };
+    for list in [
+        vec![(1, profile("1g.5gb"))],
+        vec![(1, profile("3g.20gb"))],
+        vec![(2, profile("2g.10gb"))],
+        vec![(1, profile("2g.10gb")), (1, profile("1g.5gb"))],
+        vec![(1, least)],
+    ] {
+        let made = warm_parts(CardMode::MigDynamic, slices(&list), 20, false);
+        assert_eq!(made, (0, 0), "{list:?}");
+    }
+}
+
+#[test]
+fn a_warm_cycle_of_existing_slices_allocates_nothing() {
+    let instances = (0..7).map(|start| MigInstance {
+        profile: "1g.5gb".into(),
+        start,
+    });
+    let want = slices(&[(1, SliceChoice::Profile("1g.5gb".into()))]);
+    let made = warm_parts(CardMode::MigStatic(instances.collect()), want, 20, false);
+    assert_eq!(made, (0, 0));
+}
+
+#[test]
+fn a_warm_cycle_of_shares_and_replicas_allocates_nothing() {
+    let shares = CardWant::Shares {
+        count: 1,
+        memory: ShareMemory::Mib(9000),
+        compute_milli: 200,
+        cards: Apart::Any,
+    };
+    let replicas = CardWant::Replicas {
+        count: 2,
+        cards: Apart::Distinct,
+    };
+    assert_eq!(warm_parts(CardMode::Shared, shares, 20, false), (0, 0));
+    assert_eq!(
+        warm_parts(CardMode::Replicas(4), replicas, 20, false),
+        (0, 0)
+    );
+}
+
+#[test]
+fn a_warm_cycle_of_linked_cards_allocates_nothing() {
+    let pairs = CardWant::Whole(2);
+    assert_eq!(warm_parts(CardMode::Whole, pairs, 20, true), (0, 0));
 }
 
 #[test]

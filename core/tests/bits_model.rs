@@ -3,10 +3,24 @@
 #![cfg(feature = "alloc")]
 
 use bitvec::prelude::{BitVec, Lsb0};
-use gangline::bits::{CardSet, NodeSet};
+use gangline::{
+    bits::{CardSet, NodeSet},
+    device::{
+        mig::{MigState, ProfileIx},
+        model,
+    },
+};
 use proptest::prelude::*;
 
 type Model = BitVec<u64, Lsb0>;
+
+/// Cards of each grid of units.
+const MIG_PRODUCTS: [&str; 4] = [
+    "NVIDIA-A30",
+    "NVIDIA-A100-SXM4-40GB",
+    "NVIDIA-H100-80GB-HBM3",
+    "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition",
+];
 
 /// Indexes below this: several words, the last one in part.
 const NODES: u32 = 200;
@@ -153,6 +167,55 @@ proptest! {
         let expected = (count <= CardSet::CAPACITY)
             .then(|| cards_of(model_of(&first, CardSet::CAPACITY)));
         prop_assert_eq!(CardSet::first(count), expected);
+    }
+
+    /// A card's MIG state follows a model of plain bits, one a unit, through any instances that come and
+    /// go: an instance fits where its units are free and its engines suffice, and nowhere else.
+    #[test]
+    fn a_mig_state_follows_the_model_through_any_changes(
+        model in 0..MIG_PRODUCTS.len(),
+        changes in proptest::collection::vec((any::<bool>(), 0_usize..1000, 0_u8..12), 0..40),
+    ) {
+        let geometry = model::find(MIG_PRODUCTS[model]).and_then(|model| model.mig).unwrap();
+        let mut state = MigState::EMPTY;
+        let mut units = Model::repeat(false, geometry.units.into());
+        let mut there: Vec<(ProfileIx, u8)> = Vec::new();
+        for (comes, which, start) in changes {
+            if comes {
+                let ix = ProfileIx((which % geometry.profiles.len()) as u8);
+                let profile = geometry.get(ix).unwrap();
+                let covered = usize::from(start)..usize::from(start + profile.units);
+                let engines = |of: fn(&gangline::device::mig::Engines) -> u8| {
+                    let used = there.iter().map(|(ix, _)| of(&geometry.get(*ix).unwrap().engines));
+                    used.chain([of(&profile.engines)]).map(u32::from).sum::<u32>()
+                };
+                // Decoders run out on the 12-unit grid alone.
+                let enough = engines(|engines| engines.ofa) <= geometry.engines.ofa.into()
+                    && (geometry.units != 12
+                        || engines(|engines| engines.decoder) <= geometry.engines.decoder.into());
+                let fits = profile.starts.contains(&start) && enough && units[covered.clone()].not_any();
+                let after = geometry.put(state, ix, start);
+                prop_assert_eq!(after.is_some(), fits, "{} at {}", profile.name, start);
+                prop_assert_eq!(geometry.starts(state, ix) >> start & 1 == 1, fits);
+                if let Some(after) = after {
+                    state = after;
+                    units[covered].fill(true);
+                    there.push((ix, start));
+                }
+            } else if !there.is_empty() {
+                let (ix, start) = there.swap_remove(which % there.len());
+                let profile = geometry.get(ix).unwrap();
+                state = geometry.take_out(state, ix, start).unwrap();
+                units[usize::from(start)..usize::from(start + profile.units)].fill(false);
+            }
+            prop_assert_eq!(CardSet(state.mask.into()).iter().collect::<Vec<_>>(), ones(&units));
+            prop_assert_eq!(state.is_empty(), there.is_empty());
+        }
+        // In whatever order: the same instances make the same state.
+        let again = there.iter().rev().try_fold(MigState::EMPTY, |state, &(ix, start)| {
+            geometry.put(state, ix, start)
+        });
+        prop_assert_eq!(again, Some(state));
     }
 
     /// What a person reads is what is in the set: parsing the runs gives it back.

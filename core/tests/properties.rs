@@ -6,8 +6,10 @@
 
 #[path = "support/events.rs"]
 mod events;
+#[path = "support/random.rs"]
+mod random;
 
-use events::{Step, outcome, run, run_aloud};
+use events::{PARTS, Step, outcome, parts_after, run, run_aloud};
 use proptest::{prelude::*, test_runner::RngSeed};
 
 fn setting<T: std::str::FromStr>(name: &str, default: T) -> T {
@@ -40,8 +42,29 @@ fn aloud() {
     run_aloud(bytes.as_chunks().0);
 }
 
+/// Sequences about parts of cards lead to pods that hold some, or they would show nothing.
+#[test]
+fn random_sequences_hold_parts_of_cards() {
+    let mut random = random::Random::new(3);
+    let mut holding = 0;
+    for _ in 0..200 {
+        let steps: Vec<Step> = (0..60)
+            .map(|_| {
+                let [_, who, how, more, ..] = random.next().to_le_bytes();
+                let what = PARTS + random.below(16) as u8;
+                [what, who, how, more]
+            })
+            .collect();
+        holding += usize::from(parts_after(&steps) > 2);
+    }
+    assert!(holding > 50, "{holding} of 200");
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec(any::<Step>(), 1..60)
+    let parts = (PARTS..=u8::MAX, any::<[u8; 3]>())
+        .prop_map(|(what, [who, how, more])| [what, who, how, more]);
+    let step = prop_oneof![3 => any::<Step>(), 2 => parts];
+    prop::collection::vec(step, 1..60)
 }
 
 proptest! {

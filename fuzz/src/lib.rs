@@ -8,6 +8,7 @@
 //! in `Cargo.toml`, and at least one seed. A crash: give the file from `artifacts/NAME` a speaking
 //! name, put it into `seeds/NAME`, then mend the code.
 
+mod allocator;
 mod dialects;
 mod documents;
 mod engine;
@@ -18,6 +19,7 @@ mod scenario;
 mod selectors;
 mod snapshot;
 
+pub use allocator::allocator;
 pub use dialects::{native, scheduler_plugins, volcano};
 pub use documents::documents;
 pub use engine::engine;
@@ -32,6 +34,7 @@ pub type Target = fn(&[u8]);
 
 /// Every target by name.
 pub const TARGETS: &[(&str, Target)] = &[
+    ("allocator", allocator),
     ("documents", documents),
     ("engine", engine),
     ("links", links),

@@ -3,10 +3,17 @@
 //! Arguments enter through clap; what the commands say leaves through `terminal`. The shell
 //! completion and the man pages come from the same definitions. Nothing here decides anything.
 
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use gangline::Scheduler;
 use serde::Serialize;
+
+use crate::{output::GangReport, picture};
 
 mod cards;
 mod cluster;
@@ -174,6 +181,15 @@ fn print_result<T: Serialize>(
         }
     };
     terminal::print(&written)
+}
+
+/// Draws the cluster into a file.
+fn write_picture(path: &Path, scheduler: &Scheduler, gangs: &[GangReport]) -> Result<(), CliError> {
+    let svg = picture::draw(&scheduler.config().levels, &scheduler.nodes(), gangs);
+    std::fs::write(path, svg).map_err(|error| CliError::File {
+        path: path.display().to_string(),
+        error,
+    })
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ pub fn uid(uid: &str, kind: &str, namespace: &str, name: &str) -> Uid {
 
 #[cfg(test)]
 mod tests {
-    use gangline::units::Nanos;
+    use gangline::{request::CardRequest, units::Nanos};
 
     use super::*;
 
@@ -251,11 +251,7 @@ status: {phase: Running, startTime: 1970-01-01T00:02:00Z}
         );
         assert_eq!((bound.problem, problems.len()), (None, 1));
         assert_eq!(
-            bound
-                .template
-                .cards
-                .as_ref()
-                .map(|cards| cards.whole_cards()),
+            bound.template.cards.as_ref().map(CardRequest::whole_cards),
             Some(1)
         );
     }

@@ -1,4 +1,5 @@
-//! The cluster as a picture: nodes in the boxes of their domains, one square per card.
+//! The cluster as a picture: nodes in the boxes of their domains, one square per card, or a bar of
+//! segments for a card that is used in parts.
 //!
 //! Data enters as the engine's nodes and the gangs of a [`Report`](crate::output::Report), and leaves
 //! as the text of an SVG without scripts. Colour is never the only cue: each gang has a letter, and a
@@ -14,6 +15,7 @@ use gangline::{GangId, engine::NodeView};
 
 use crate::output::GangReport;
 
+mod cards;
 mod layout;
 mod look;
 mod node;

@@ -22,7 +22,7 @@ pub mod value;
 
 use event::Entry;
 use expect::Expect;
-pub use run::{DecisionLine, Moment, Outcome, run};
+pub use run::{DecisionLine, Moment, Outcome, play, run};
 use shape::{NodeShape, WorkShape};
 use value::Span;
 

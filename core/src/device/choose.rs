@@ -92,7 +92,9 @@ pub(crate) fn choices(
         ControlFlow::Continue(())
     };
     let flow = if ask.whole() > 0 {
-        whole_choices(pool, ask, wanted.by_name, &mut |cards| add(&Devices::of_cards(cards)))
+        whole_choices(pool, ask, wanted.by_name, &mut |cards| {
+            add(&Devices::of_cards(cards))
+        })
     } else {
         let mut flow = loose_choices(inventory, pool, ask, &mut add);
         if let Some(mut picker) = Picker::new(inventory, pool, ask)
@@ -173,8 +175,12 @@ pub(crate) fn accepts(inventory: &Inventory, ask: &CardAsk, devices: &Devices) -
     let Some(mut picker) = Picker::new(inventory, pool, ask) else {
         return false;
     };
-    let of_slices = slices.iter().filter(|slice| u32::from(slice.card) < CardSet::CAPACITY);
-    let of_slices = of_slices.fold(CardSet::EMPTY, |set, slice| set.union(CardSet(1 << slice.card)));
+    let of_slices = slices
+        .iter()
+        .filter(|slice| u32::from(slice.card) < CardSet::CAPACITY);
+    let of_slices = of_slices.fold(CardSet::EMPTY, |set, slice| {
+        set.union(CardSet(1 << slice.card))
+    });
     if slices.len() != picker.needs.len() || devices.cards != of_slices {
         return false;
     }
@@ -216,13 +222,17 @@ fn whole_cards(pool: &Pool, ask: &CardAsk) -> CardSet {
 fn choose_whole(pool: &Pool, ask: &CardAsk) -> Option<CardSet> {
     let (free, count) = (whole_cards(pool, ask), ask.whole());
     let of_rank = |wanted: u32| -> CardSet {
-        let fits = free.iter().filter(|&card| rank(pool.hardware.mode(card)) == wanted);
+        let fits = free
+            .iter()
+            .filter(|&card| rank(pool.hardware.mode(card)) == wanted);
         fits.fold(CardSet::EMPTY, |set, card| set.union(CardSet(1 << card)))
     };
     let mut cards = CardSet::EMPTY;
     if pool.hardware.modes.is_empty() {
         return match &pool.hardware.links {
-            Some(links) => links.best(free, count, ask.source.near).map(|best| best.cards),
+            Some(links) => links
+                .best(free, count, ask.source.near)
+                .map(|best| best.cards),
             None => free.lowest(count),
         };
     }
@@ -231,7 +241,9 @@ fn choose_whole(pool: &Pool, ask: &CardAsk) -> Option<CardSet> {
         let before = cards;
         cards = cards.union(more);
         match &pool.hardware.links {
-            Some(links) => links.best(cards, count, ask.source.near).map(|best| best.cards),
+            Some(links) => links
+                .best(cards, count, ask.source.near)
+                .map(|best| best.cards),
             None => {
                 let missing = count.saturating_sub(before.len());
                 more.lowest(missing).map(|more| before.union(more))
@@ -513,8 +525,13 @@ impl<'a> Picker<'a> {
                 self.drop_worse(&mut places, first);
             }
         }
-        if let Some(last) = self.last.last().filter(|_| self.all && alike) {
-            // Alike parts in one order only.
+        // Alike parts in one order only, if every start is listed: where some were left out, the first
+        // part may have one behind that of the second.
+        if let Some(last) = self
+            .last
+            .last()
+            .filter(|_| self.all && self.all_starts && alike)
+        {
             places.retain(|place| (place.card, place.start) >= (last.card, last.start));
         }
         places.sort_unstable();
@@ -585,8 +602,9 @@ impl<'a> Picker<'a> {
     }
 }
 
-/// What an instance costs a card beyond its own room. Where instances exist, cards with the fewest
-/// slices left first.
+/// What an instance costs a card beyond its own room: where instances exist, what is left of the card,
+/// so that the fullest goes first; always less than where one must be made, which costs ways to cut
+/// the rest.
 fn loss(geometry: &Geometry, mode: &Mode, before: MigState, after: MigState) -> u32 {
     match mode {
         Mode::MigStatic(_) => u32::from(geometry.units).saturating_sub(after.mask.count_ones()),
@@ -595,7 +613,7 @@ fn loss(geometry: &Geometry, mode: &Mode, before: MigState, after: MigState) -> 
                 let base = u32::from(geometry.flexibility(state));
                 base << 16 | u32::from(geometry.flexibility_of_all(state))
             };
-            flexibility(before).saturating_sub(flexibility(after))
+            flexibility(before).saturating_sub(flexibility(after)) | 1 << 31
         }
     }
 }

@@ -411,7 +411,11 @@ impl Hardware {
     /// Whether a loose profile satisfies a part of an ask.
     pub(crate) fn loose_suits(&self, ask: &CardAsk, part: Part<'_>, loose: usize) -> bool {
         // A device names its loose slice by one byte.
-        let Some((name, ix)) = self.loose.get(loose).filter(|_| loose <= usize::from(u8::MAX)) else {
+        let Some((name, ix)) = self
+            .loose
+            .get(loose)
+            .filter(|_| loose <= usize::from(u8::MAX))
+        else {
             return false;
         };
         match part {

@@ -272,7 +272,9 @@ impl Inventory {
     /// Cards of a kind that have members of some share group.
     pub(super) fn grouped(&self, kind: KindIx) -> CardSet {
         let uses = self.groups.iter().filter(|usage| usage.kind == kind);
-        uses.fold(CardSet::EMPTY, |set, usage| set.union(CardSet(1 << usage.card)))
+        uses.fold(CardSet::EMPTY, |set, usage| {
+            set.union(CardSet(1 << usage.card))
+        })
     }
 
     /// How many members with this ask fit at once, judged by these cards alone. Exact.
@@ -283,9 +285,12 @@ impl Inventory {
         let Some(pool) = self.pool(ask.kind) else {
             let counted = self.counted.iter().find(|counted| counted.kind == ask.kind);
             let near = ask.source.near == Nearness::Any || ask.whole() == 1;
-            let fitting = counted
-                .filter(|counted| near && ask.source.only.is_none() && counted.hardware.passes(ask));
-            return fitting.map_or(0, |counted| counted.free().checked_div(ask.whole()).unwrap_or(0));
+            let fitting = counted.filter(|counted| {
+                near && ask.source.only.is_none() && counted.hardware.passes(ask)
+            });
+            return fitting.map_or(0, |counted| {
+                counted.free().checked_div(ask.whole()).unwrap_or(0)
+            });
         };
         if !pool.hardware.passes(ask) {
             return 0;
@@ -322,8 +327,7 @@ impl Inventory {
         let Some(links) = links.filter(|_| ask.whole() > 1) else {
             return 0;
         };
-        let bottleneck = links.describe(devices.cards).bottleneck;
-        let direct = bottleneck.is_some_and(super::links::Link::is_fabric);
+        let direct = links.is_fabric(devices.cards);
         let pairs = i64::from(ask.whole() * (ask.whole() - 1) / 2);
         i64::from(links.worth(devices.cards)) / pairs.max(1) / 1024 + (i64::from(direct) << 31)
     }
@@ -356,24 +360,6 @@ impl Inventory {
         }
     }
 
-    /// In how many ways MIG instances can still be added, over all cards that take some.
-    pub(crate) fn flexibility(&self) -> u32 {
-        let pools = self.pools.iter();
-        let cards = pools.flat_map(|pool| {
-            let geometry = pool.hardware.geometry();
-            pool.partable().iter().filter_map(move |card| {
-                let state = self.states(pool).get(card as usize)?;
-                match pool.hardware.mode(card) {
-                    Mode::MigDynamic | Mode::MigStatic(_) => {
-                        Some(u32::from(geometry?.flexibility(state.mig)))
-                    }
-                    _ => None,
-                }
-            })
-        });
-        cards.sum()
-    }
-
     /// How many cards of a kind can be taken as a whole.
     pub(crate) fn free(&self, kind: KindIx) -> u32 {
         let counted = || self.counted.iter().find(|counted| counted.kind == kind);
@@ -386,7 +372,11 @@ impl Inventory {
     /// How many cards of each kind can be taken as a whole.
     pub(crate) fn free_by_kind(&self) -> impl Iterator<Item = (KindIx, u32)> + '_ {
         let pools = self.pools.iter().map(|pool| (pool.kind, pool.free().len()));
-        pools.chain(self.counted.iter().map(|counted| (counted.kind, counted.free())))
+        pools.chain(
+            self.counted
+                .iter()
+                .map(|counted| (counted.kind, counted.free())),
+        )
     }
 
     /// What is left of all cards.
@@ -428,13 +418,20 @@ impl Inventory {
                 continue;
             };
             let mut after = *before;
-            for slice in devices.slices().filter(|slice| u32::from(slice.card) == card) {
+            for slice in devices
+                .slices()
+                .filter(|slice| u32::from(slice.card) == card)
+            {
                 change_state(&mut after, hardware, ask, share, slice, true);
             }
             if before.parts > 0 {
-                left.milli = left.milli.saturating_sub(parts::left_milli(hardware, card, before));
+                left.milli = left
+                    .milli
+                    .saturating_sub(parts::left_milli(hardware, card, before));
             }
-            left.milli = left.milli.saturating_add(parts::left_milli(hardware, card, &after));
+            left.milli = left
+                .milli
+                .saturating_add(parts::left_milli(hardware, card, &after));
         }
         left
     }
@@ -516,7 +513,10 @@ impl Inventory {
                 continue;
             }
             let card = usize::from(slice.card);
-            let state = self.states.get_mut(first + card).filter(|_| card < hardware.modes.len());
+            let state = self
+                .states
+                .get_mut(first + card)
+                .filter(|_| card < hardware.modes.len());
             let Some(state) = state else { continue };
             if !change_state(state, &hardware, ask, share, slice, taken) {
                 continue;
@@ -603,6 +603,49 @@ impl Inventory {
             states.sort_unstable();
         }
         states
+    }
+
+    /// A hash of what is in use, the same for states from which the same can follow. `by_name`: somebody
+    /// names cards, so that no two are alike.
+    pub(crate) fn hash_use(&self, by_name: bool, hasher: &mut WordHasher) {
+        for pool in &self.pools {
+            hasher.write_u64(pool.used.0);
+            let hardware = &pool.hardware;
+            let linked = hardware
+                .links
+                .as_ref()
+                .is_some_and(|links| !links.is_uniform());
+            let by_name = by_name || linked || !self.groups.is_empty();
+            let mut sum = 0_u64;
+            for (card, state) in (0_u32..).zip(self.states(pool)) {
+                let mode = hardware.mode(card);
+                let alike = hardware.modes.iter().position(|other| other == mode);
+                let mut one = WordHasher::default();
+                one.write_u32(if by_name { card } else { u32::MAX });
+                one.write_u32(alike.unwrap_or(0) as u32);
+                one.write_u8(u8::from(pool.partable().contains(card)));
+                match hardware.geometry().filter(|_| *mode == Mode::MigDynamic) {
+                    // Where instances are matters only for what still fits.
+                    Some(geometry) => {
+                        one.write_u128(geometry.reach(state.mig));
+                        one.write_u8(u8::from(state.parts > 0));
+                        core::hash::Hash::hash(&state.exclusive, &mut one);
+                    }
+                    None => core::hash::Hash::hash(state, &mut one),
+                }
+                sum = sum.wrapping_add(one.finish());
+            }
+            hasher.write_u64(sum);
+        }
+        for counted in &self.counted {
+            hasher.write_u64(counted.used);
+        }
+        for loose in &self.loose {
+            hasher.write_u32(loose.used);
+        }
+        for usage in &self.groups {
+            core::hash::Hash::hash(usage, hasher);
+        }
     }
 
     /// A hash of what [`same_state`](Self::same_state) compares.

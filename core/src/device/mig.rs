@@ -17,14 +17,23 @@
 //! Names are for display: drivers print the same profile as `1g.23gb` or `1g.24gb`. What identifies
 //! a profile is the card's model and the profile's id.
 
+#[cfg(feature = "alloc")]
+mod fleet;
 mod geometry;
 mod grid;
 #[cfg(feature = "alloc")]
 mod layouts;
 #[cfg(all(test, feature = "alloc"))]
 mod tests;
+#[cfg(feature = "alloc")]
+mod worth;
 
 pub(crate) use self::grid::{EIGHTHS, FOURTHS, TWELFTHS};
+#[cfg(feature = "alloc")]
+pub use self::{
+    fleet::MigFleet,
+    worth::{Market, MigWorth},
+};
 pub use self::{
     geometry::{Attribute, Engines, Geometry, MigState, Profile, ProfileIx},
     grid::Grid,

@@ -42,15 +42,23 @@ fn loose_capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> u32 {
     }
     let entries: SmallVec<[(u32, Part<'_>); MOST_PROFILES]> = ask.parts().collect();
     let suits = |entries: u32, list: &SmallVec<[(u32, Part<'_>); MOST_PROFILES]>, at: usize| {
-        let mut chosen = list.iter().enumerate().filter(|(entry, _)| entries >> entry & 1 == 1);
+        let mut chosen = list
+            .iter()
+            .enumerate()
+            .filter(|(entry, _)| entries >> entry & 1 == 1);
         chosen.any(|(_, (_, part))| pool.hardware.loose_suits(ask, *part, at))
     };
     (1..1_u32 << entries.len())
         .map(|chosen| {
             let free = inventory.loose(pool.kind).enumerate();
             let free = free.filter(|(at, _)| suits(chosen, &entries, *at));
-            let free: u64 = free.map(|(_, loose)| u64::from(loose.all.saturating_sub(loose.used))).sum();
-            let needed = entries.iter().enumerate().filter(|(entry, _)| chosen >> entry & 1 == 1);
+            let free: u64 = free
+                .map(|(_, loose)| u64::from(loose.all.saturating_sub(loose.used)))
+                .sum();
+            let needed = entries
+                .iter()
+                .enumerate()
+                .filter(|(entry, _)| chosen >> entry & 1 == 1);
             let needed: u64 = needed.map(|(_, (count, _))| u64::from(*count)).sum();
             u32::try_from(free / needed.max(1)).unwrap_or(u32::MAX)
         })
@@ -138,12 +146,7 @@ fn members(fits: &mut [u32], count: u32, apart: Apart) -> u32 {
 }
 
 /// How many parts of one kind still fit on a card.
-pub(super) fn times(
-    hardware: &Hardware,
-    card: u32,
-    state: &CardState,
-    need: &Need,
-) -> u32 {
+pub(super) fn times(hardware: &Hardware, card: u32, state: &CardState, need: &Need) -> u32 {
     match (hardware.mode(card), need) {
         (Mode::Replicas(replicas), Need::Replica) => replicas.saturating_sub(state.replicas),
         (Mode::Shared, &Need::Share(share)) => {
@@ -243,7 +246,14 @@ fn mixed_capacity(
     let most = |entry: usize| {
         let sum: u32 = of_cards
             .iter()
-            .map(|counts| counts.list.iter().map(|counts| counts[entry]).max().unwrap_or(0))
+            .map(|counts| {
+                counts
+                    .list
+                    .iter()
+                    .map(|counts| counts[entry])
+                    .max()
+                    .unwrap_or(0)
+            })
             .map(u32::from)
             .sum();
         sum / entries[entry].0.max(1)
@@ -279,7 +289,11 @@ fn mixed_fits(
     for (slot, (count, _)) in wanted.iter_mut().zip(entries) {
         *slot = u16::try_from(count.saturating_mul(members)).unwrap_or(u16::MAX);
     }
-    let limit = if apart == Apart::Distinct { members } else { u32::MAX };
+    let limit = if apart == Apart::Distinct {
+        members
+    } else {
+        u32::MAX
+    };
     let mut reached = Combinations::default();
     reached.add(Counts::default());
     for combinations in of_cards {
@@ -327,7 +341,8 @@ struct Combinations {
 
 impl Combinations {
     fn add(&mut self, counts: Counts) {
-        let covers = |one: &Counts, other: &Counts| one.iter().zip(other).all(|(one, other)| one >= other);
+        let covers =
+            |one: &Counts, other: &Counts| one.iter().zip(other).all(|(one, other)| one >= other);
         if self.list.iter().any(|known| covers(known, &counts)) {
             return;
         }
@@ -346,7 +361,8 @@ fn combinations(
     let mut found = Combinations::default();
     let mut placements: SmallVec<[(ProfileIx, u8); 48]> = SmallVec::new();
     for (profile, start) in geometry.placements() {
-        let wanted = |need: &Need| matches!(need, Need::Slice(profiles) if profiles.contains(&profile));
+        let wanted =
+            |need: &Need| matches!(need, Need::Slice(profiles) if profiles.contains(&profile));
         if starts(geometry, mode, mig, profile) >> start & 1 == 1
             && entries.iter().any(|(_, need)| wanted(need))
         {
@@ -443,4 +459,52 @@ pub(crate) fn part_of(hardware: &Hardware, ask: &CardAsk, slice: Slice) -> Optio
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, vec, vec::Vec};
+
+    use super::*;
+    use crate::device::model;
+
+    /// Of any of several profiles, as many fit as the best of all ways to fill the card holds: on
+    /// every grid, in every state, for every list that a request for "at least" can mean.
+    #[test]
+    fn one_after_the_other_is_the_most_of_several_profiles() {
+        for product in [
+            "NVIDIA-A30",
+            "NVIDIA-A100-SXM4-40GB",
+            "NVIDIA-H100-80GB-HBM3",
+            "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition",
+        ] {
+            let geometry = model::find(product).and_then(|model| model.mig).unwrap();
+            let mut lists: BTreeSet<Vec<ProfileIx>> = BTreeSet::new();
+            for profile in geometry.profiles {
+                for compute in 0..=geometry.compute_slices {
+                    lists.insert(geometry.cheapest(profile.memory_mib, compute).collect());
+                }
+            }
+            let mut states = BTreeSet::from([MigState::EMPTY]);
+            let mut open = vec![MigState::EMPTY];
+            while let Some(state) = open.pop() {
+                for (profile, start) in geometry.placements() {
+                    if let Some(after) = geometry.put(state, profile, start)
+                        && states.insert(after)
+                    {
+                        open.push(after);
+                    }
+                }
+            }
+            for &state in &states {
+                for list in &lists {
+                    let entry = [(1, Need::Slice(list.as_slice().into()))];
+                    let best = combinations(geometry, &Mode::MigDynamic, state, &entry);
+                    let best = best.list.iter().map(|counts| u32::from(counts[0])).max();
+                    let most = most_of(geometry, state, list);
+                    assert_eq!(Some(most), best, "{product} {state:?} {list:?}");
+                }
+            }
+        }
+    }
 }

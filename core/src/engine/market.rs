@@ -9,7 +9,7 @@ use alloc::{format, string::String, sync::Arc, vec::Vec};
 use super::Scheduler;
 use crate::{
     cluster::{CPU_IX, shape::StaticFit, template::TemplateIx},
-    device::{CardAsk, Part},
+    device::{CardAsk, Part, mig::{self, MigWorth}},
     gang::ScoringRule,
     hash::Map,
     place::worth::{self, PriceList},
@@ -34,6 +34,8 @@ pub struct Market {
     catalogue: Catalogue,
     mix: Mix,
     fleet: Vec<(NodeState, u64)>,
+    /// How cards can be cut, each once.
+    slices: Vec<&'static mig::Geometry>,
 }
 
 impl Market {
@@ -60,7 +62,31 @@ impl Market {
             products: self.products.clone(),
             profiles: self.profiles.clone(),
             prices: Prices::solve(&self.catalogue, &self.mix, &self.fleet, previous, effort),
+            slices: self.slices.iter().map(|&geometry| self.worth_of(geometry)).collect(),
         }
+    }
+}
+
+impl Market {
+    /// The worth of cards with a geometry for the slices of the mix.
+    fn worth_of(&self, geometry: &'static mig::Geometry) -> MigWorth {
+        let asked = |name: &str| -> u64 {
+            let types = self.mix.types().iter();
+            let weights = types.filter_map(|(work, weight)| match work.demand {
+                Demand::Slice { profile } => {
+                    let known = self.profiles.get(usize::from(profile))?;
+                    (known == name).then_some(*weight)
+                }
+                _ => None,
+            });
+            weights.fold(0, u64::saturating_add)
+        };
+        let weights: Vec<u64> = geometry.profiles.iter().map(|one| asked(one.name)).collect();
+        // Only ratios matter.
+        let most = weights.iter().copied().max().unwrap_or(0);
+        let scale = most / (1 << 24) + 1;
+        let weights: Vec<u32> = weights.iter().map(|&weight| (weight / scale) as u32).collect();
+        MigWorth::solve(geometry, &weights, mig::Market::default())
     }
 }
 
@@ -176,6 +202,7 @@ impl Scheduler {
             catalogue: Catalogue::default(),
             mix: Mix::new(),
             fleet: Vec::new(),
+            slices: Vec::new(),
         };
         // Classes in order of their first nodes, so that numbers do not depend on history.
         let mut classes: Vec<_> = self.cluster.classes.active().to_vec();
@@ -237,6 +264,12 @@ impl Scheduler {
         let state = self.cluster.classes.get(class);
         let pool = worth::main_pool(&state.cards);
         let (product, cards) = worth::product_of(pool);
+        let cut = pool.filter(|pool| pool.hardware.has_slices());
+        if let Some(geometry) = cut.and_then(|pool| pool.hardware.geometry())
+            && !market.slices.contains(&geometry)
+        {
+            market.slices.push(geometry);
+        }
         let model = position(&mut market.products, product);
         let geometry = pool
             .and_then(|pool| worth::geometry_of(pool, &mut market.profiles))

@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, NodeIx, capacity_of, class::ClassIx, shape::StaticFit, template::{Compiled, TemplateIx},
+        Cluster, NodeIx, capacity_of,
+        class::ClassIx,
+        shape::StaticFit,
+        template::{Compiled, TemplateIx},
     },
     gang::ScoringRule,
     hash::Map,

@@ -77,11 +77,7 @@ impl Score for Weighted {
 }
 
 /// The worth that one more member of the template destroys in a room.
-pub(crate) fn price(
-    rule: ScoringRule,
-    template: &Compiled,
-    room: Room<'_>,
-) -> i64 {
+pub(crate) fn price(rule: ScoringRule, template: &Compiled, room: Room<'_>) -> i64 {
     let share = |free: i64, all: i64| {
         if all <= 0 {
             0

@@ -11,7 +11,7 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 use crate::{
     bits::CardSet,
     cluster::{CPU_IX, Cluster, class::Class, template::Compiled},
-    device::{self, CardAsk, CardUse, Devices, Inventory, Pool, Wanted},
+    device::{self, CardAsk, CardUse, Devices, Inventory, Pool, Wanted, mig::MigWorth},
     gang::ScoringRule,
     hash::Map,
     price::{CardState, Geometry, NodeKind, NodeKindIx, NodeState, Prices, fragmentation},
@@ -29,6 +29,8 @@ pub struct PriceList {
     pub(crate) profiles: Vec<String>,
     /// The prices.
     pub(crate) prices: Prices,
+    /// The worth of cards that are cut, one table for each geometry.
+    pub(crate) slices: Vec<MigWorth>,
 }
 
 impl PriceList {
@@ -48,10 +50,19 @@ pub(crate) struct Worth {
     worths: Map<NodeState, i64>,
     fragments: Map<NodeState, i64>,
     ways: Vec<Devices>,
+    /// For cards whose work nobody knows.
+    plain: Vec<MigWorth>,
 }
 
 /// So many ways to give a member its devices are compared; the likeliest come first.
 const MOST_WAYS: usize = 512;
+
+/// One card's worth in prices.
+const CARD: i64 = 1_000_000_000;
+
+/// What it costs beside the worth to break into an idle card: more than any placement on cards that
+/// are in use.
+const OPENED: i64 = 64 * CARD;
 
 /// So many states are remembered before all are forgotten.
 const MOST_STATES: usize = 1 << 16;
@@ -122,16 +133,20 @@ impl Worth {
             let mut cards = node.cards.clone();
             cards.take(ask, devices);
             let after = self.state(&node, &cards, left);
-            let price = self
-                .price(
+            let price = match rule {
+                ScoringRule::MigFlexibility | ScoringRule::BidPrice if ask.asks_slices() => {
+                    self.slice_cost(rule, ask, node.cards, &cards)
+                }
+                _ => self.price(
                     rule,
                     &node,
                     before.as_ref(),
                     after.as_ref(),
                     &cards,
                     template,
-                )
-                .saturating_sub(node.cards.joined(ask, devices));
+                ),
+            };
+            let price = price.saturating_sub(node.cards.joined(ask, devices));
             if best.is_none_or(|(_, least)| price < least) {
                 best = Some((*devices, price));
             }
@@ -151,10 +166,8 @@ impl Worth {
     ) -> i64 {
         match rule {
             ScoringRule::BestFit => node.left_over(cards_after, template),
-            ScoringRule::MigFlexibility => {
-                let flexibility = |cards: &Inventory| i64::from(cards.flexibility());
-                (flexibility(node.cards) - flexibility(cards_after)) << 20
-            }
+            // Says nothing about other work than slices.
+            ScoringRule::MigFlexibility => node.left_over(cards_after, template),
             _ => match (before, after, &self.list) {
                 (Some(before), Some(after), Some(list)) => {
                     let list = list.clone();
@@ -172,6 +185,42 @@ impl Worth {
                 _ => i64::MAX / 4,
             },
         }
+    }
+
+    /// What instances cost the cards that they are on, in billionths of a card. An idle card is
+    /// opened only when no other will do, on any node.
+    fn slice_cost(
+        &mut self,
+        rule: ScoringRule,
+        ask: &CardAsk,
+        before: &Inventory,
+        after: &Inventory,
+    ) -> i64 {
+        let (Some(pool), Some(pool_after)) = (before.pool(ask.kind), after.pool(ask.kind)) else {
+            return 0;
+        };
+        let Some(geometry) = pool.hardware.geometry() else {
+            return 0;
+        };
+        if !self.plain.iter().any(|table| table.geometry() == geometry) {
+            self.plain.push(MigWorth::plain(geometry));
+        }
+        let solved = self.list.as_ref().filter(|_| rule == ScoringRule::BidPrice);
+        let solved = solved.iter().flat_map(|list| &list.slices);
+        let mut tables = solved.chain(&self.plain);
+        let Some(table) = tables.find(|table| table.geometry() == geometry) else {
+            return 0;
+        };
+        let states = before.states(pool).iter().zip(after.states(pool_after));
+        let changed = states.filter(|(before, after)| before.parts != after.parts);
+        let cost = changed.map(|(before, after)| {
+            let lost = table.worth(before.mig).saturating_sub(table.worth(after.mig));
+            let card = MigWorth::SLICE * i64::from(geometry.compute_slices.max(1));
+            let cost = i128::from(lost) * i128::from(CARD) / i128::from(card);
+            let opened = if before.parts == 0 { OPENED } else { 0 };
+            i64::try_from(cost).unwrap_or(0).saturating_add(opened)
+        });
+        cost.fold(0, i64::saturating_add)
     }
 
     fn worth(&mut self, list: &PriceList, state: &NodeState) -> i64 {

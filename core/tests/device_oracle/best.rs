@@ -6,11 +6,7 @@ use std::collections::{HashMap, HashSet};
 use gangline::{
     bits::CardSet,
     cluster::{NodeSpec, spec::CardMode},
-    device::{
-        Devices, Slice,
-        links::LinkTable,
-        mig::Geometry,
-    },
+    device::{Devices, Slice, links::LinkTable, mig::Geometry},
     request::{CardRequest, Template},
 };
 
@@ -32,10 +28,15 @@ impl Flexibility {
         let mut found: HashSet<Vec<usize>> = HashSet::new();
         let mut seen: HashSet<Vec<(usize, u8)>> = HashSet::new();
         let mut open = vec![sorted.clone()];
-        let placements: Vec<(usize, u8)> =
-            geometry.placements().map(|(ix, start)| (usize::from(ix.0), start)).collect();
+        let placements: Vec<(usize, u8)> = geometry
+            .placements()
+            .map(|(ix, start)| (usize::from(ix.0), start))
+            .collect();
         while let Some(state) = open.pop() {
-            let mut added: Vec<usize> = state[sorted.len()..].iter().map(|&(profile, _)| profile).collect();
+            let mut added: Vec<usize> = state[sorted.len()..]
+                .iter()
+                .map(|&(profile, _)| profile)
+                .collect();
             added.sort_unstable();
             found.insert(added);
             for &placement in &placements {
@@ -48,7 +49,10 @@ impl Flexibility {
             }
         }
         let is_base = |added: &&Vec<usize>| added.iter().all(|&at| geometry.profiles[at].is_base());
-        let counts = (found.iter().filter(is_base).count() as u32, found.len() as u32);
+        let counts = (
+            found.iter().filter(is_base).count() as u32,
+            found.len() as u32,
+        );
         self.known.insert((geometry.name, sorted), counts);
         counts
     }
@@ -97,7 +101,10 @@ fn left(node: &NodeSpec, card: &Card, index: usize) -> u64 {
 }
 
 fn units(geometry: &Geometry, card: &Card) -> u32 {
-    let taken = card.instances.iter().map(|&(profile, _)| u32::from(geometry.profiles[profile].units));
+    let taken = card
+        .instances
+        .iter()
+        .map(|&(profile, _)| u32::from(geometry.profiles[profile].units));
     taken.sum()
 }
 
@@ -110,7 +117,11 @@ fn worth(node: &NodeSpec, room: &Room) -> i64 {
         .sum();
     let parts = 125 * parts as i64 / 1000;
     let all = node.resources["cpu"];
-    let cpu = if all > 0 { room.cpu.max(0) * 1000 / all } else { 0 };
+    let cpu = if all > 0 {
+        room.cpu.max(0) * 1000 / all
+    } else {
+        0
+    };
     8 * cards * cards + cpu * cpu + 4 * cards * cpu + parts * parts
 }
 
@@ -138,8 +149,11 @@ pub fn devices(
     {
         for (at, (name, all)) in cards.slices.iter().enumerate() {
             let geometry = geometry(cards)?;
-            let named =
-                |&profile: &usize| geometry.profiles[profile].names().any(|known| known == name);
+            let named = |&profile: &usize| {
+                geometry.profiles[profile]
+                    .names()
+                    .any(|known| known == name)
+            };
             if room.loose[at] < *all && profiles.iter().any(named) {
                 let mut devices = Devices::NONE;
                 devices.push(Slice {
@@ -155,7 +169,7 @@ pub fn devices(
     for index in 0..room.cards.len() {
         let card = &room.cards[index];
         let opens = card.parts == 0;
-        let mut offer = |rank: usize, loss: (u32, u32), slice: Slice| {
+        let mut offer = |rank: usize, loss: (bool, u32, u32), slice: Slice| {
             let key = (rank, opens, loss, index, slice.start);
             if best.as_ref().is_none_or(|(known, _)| key < *known) {
                 best = Some((key, slice));
@@ -180,9 +194,17 @@ pub fn devices(
         };
         match part {
             Part::Share { .. } | Part::Replica => {
-                let id = if *part == Part::Replica { Slice::REPLICA } else { Slice::SHARE };
+                let id = if *part == Part::Replica {
+                    Slice::REPLICA
+                } else {
+                    Slice::SHARE
+                };
                 if let Some(after) = on(room, slice(id, 0)) {
-                    offer(0, (left(node, &after, index) as u32, 0), slice(id, 0));
+                    offer(
+                        0,
+                        (false, left(node, &after, index) as u32, 0),
+                        slice(id, 0),
+                    );
                 }
             }
             Part::Slice(profiles) => {
@@ -197,9 +219,14 @@ pub fn devices(
                             CardMode::MigDynamic => {
                                 let before = flexibility.of(geometry, &card.instances);
                                 let after = flexibility.of(geometry, &after.instances);
-                                (before.0 - after.0, before.1 - after.1)
+                                // An instance that exists costs less than one that must be made.
+                                (true, before.0 - after.0, before.1 - after.1)
                             }
-                            _ => (u32::from(geometry.units) - units(geometry, &after), 0),
+                            _ => (
+                                false,
+                                u32::from(geometry.units) - units(geometry, &after),
+                                0,
+                            ),
                         };
                         offer(rank, loss, slice);
                     }
@@ -225,7 +252,11 @@ fn whole(node: &NodeSpec, room: &Room, ask: &CardRequest) -> Option<Devices> {
     let mut open = free(node, room);
     open.retain(|&card| ask.only.is_none_or(|only| only.contains(card as u32)));
     let count = ask.whole_cards() as usize;
-    let set = |cards: &[usize]| cards.iter().fold(CardSet::EMPTY, |set, &card| set.union(CardSet(1 << card)));
+    let set = |cards: &[usize]| {
+        cards
+            .iter()
+            .fold(CardSet::EMPTY, |set, &card| set.union(CardSet(1 << card)))
+    };
     let Some(links) = &cards.links else {
         open.sort_by_key(|&card| (rank(card), card));
         let fits = open.len() >= count && near(cards, &vec![0; count], ask.near);
@@ -234,8 +265,14 @@ fn whole(node: &NodeSpec, room: &Room, ask: &CardRequest) -> Option<Devices> {
     // Which of several sets is joined best is the link tables' business, which have tests of their own.
     let table = LinkTable::new(links);
     (0..3).find_map(|most| {
-        let open: Vec<usize> = open.iter().copied().filter(|&card| rank(card) <= most).collect();
-        table.best(set(&open), count as u32, ask.near).map(|best| Devices::of_cards(best.cards))
+        let open: Vec<usize> = open
+            .iter()
+            .copied()
+            .filter(|&card| rank(card) <= most)
+            .collect();
+        table
+            .best(set(&open), count as u32, ask.near)
+            .map(|best| Devices::of_cards(best.cards))
     })
 }
 
@@ -261,7 +298,9 @@ pub fn price(node: &NodeSpec, room: &Room, template: &Template, devices: &Device
 /// Whether the rule says everything about this request.
 pub fn is_ruled(ask: &CardRequest) -> bool {
     let parts = match &ask.want {
-        gangline::request::CardWant::Slices { slices, .. } => slices.iter().map(|slice| slice.count).sum(),
+        gangline::request::CardWant::Slices { slices, .. } => {
+            slices.iter().map(|slice| slice.count).sum()
+        }
         gangline::request::CardWant::Shares { count, .. }
         | gangline::request::CardWant::Replicas { count, .. } => *count,
         gangline::request::CardWant::Whole(_) => 1,

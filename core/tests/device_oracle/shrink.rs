@@ -35,7 +35,9 @@ fn smaller(world: &World) -> Vec<World> {
     };
     for (index, gang) in world.gangs.iter().enumerate() {
         with(&|world| {
-            world.pods.retain(|pod| pod.gang.as_ref() != Some(&gang.key));
+            world
+                .pods
+                .retain(|pod| pod.gang.as_ref() != Some(&gang.key));
             world.gangs.remove(index);
         });
         with(&|world| lower(&mut world.gangs[index].root));
@@ -44,7 +46,9 @@ fn smaller(world: &World) -> Vec<World> {
         if world.nodes.len() > 1 {
             with(&|world| {
                 world.nodes.remove(index);
-                world.pods.retain(|pod| pod.node.as_ref() != Some(&node.name));
+                world
+                    .pods
+                    .retain(|pod| pod.node.as_ref() != Some(&node.name));
             });
         }
         with(&|world| world.nodes[index].cards[0].unhealthy = CardSet::EMPTY);
@@ -58,7 +62,9 @@ fn smaller(world: &World) -> Vec<World> {
             let cards = &mut world.nodes[index].cards[0];
             if cards.count > 1 && cards.links.is_none() {
                 cards.count -= 1;
-                cards.unhealthy = cards.unhealthy.intersection(CardSet((1 << cards.count) - 1));
+                cards.unhealthy = cards
+                    .unhealthy
+                    .intersection(CardSet((1 << cards.count) - 1));
                 if cards.modes.len() > 1 {
                     cards.modes.truncate(cards.count as usize);
                 }
@@ -79,7 +85,11 @@ fn smaller(world: &World) -> Vec<World> {
         for simpler in simpler(template) {
             let simpler = Arc::new(simpler);
             with(&|world| {
-                for pod in world.pods.iter_mut().filter(|pod| pod.template == *template) {
+                for pod in world
+                    .pods
+                    .iter_mut()
+                    .filter(|pod| pod.template == *template)
+                {
                     pod.template = simpler.clone();
                 }
             });
@@ -115,7 +125,9 @@ fn simpler(template: &Template) -> Vec<Template> {
     with(&|_, ask| ask.overhead.processes = 0);
     with(&|_, ask| ask.near = gangline::device::links::Nearness::Any);
     with(&|_, ask| match &mut ask.want {
-        CardWant::Whole(count) | CardWant::Shares { count, .. } | CardWant::Replicas { count, .. } => {
+        CardWant::Whole(count)
+        | CardWant::Shares { count, .. }
+        | CardWant::Replicas { count, .. } => {
             *count = count.saturating_sub(1).max(1);
         }
         CardWant::Slices { slices, .. } => {

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use gangline::{
     bits::CardSet,
-    cluster::{NodeCards, NodeSpec, spec::{CardMode, MigInstance}},
+    cluster::{
+        NodeCards, NodeSpec,
+        spec::{CardMode, MigInstance},
+    },
     device::{
         Devices, Slice,
         links::{Link, LinkMatrix, Nearness},
@@ -15,9 +18,7 @@ use gangline::{
     },
     engine::{Config, Event, Scheduler},
     gang::{GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec},
-    request::{
-        Apart, CardRequest, CardWant, ShareMemory, SliceChoice, SliceRequest, Template,
-    },
+    request::{Apart, CardRequest, CardWant, ShareMemory, SliceChoice, SliceRequest, Template},
     units::Nanos,
 };
 
@@ -144,7 +145,11 @@ fn node(random: &mut Random, flavor: Flavor, model: &str) -> NodeSpec {
         (0..count).map(|_| mode(random, flavor, model)).collect()
     };
     let known = model::find(model).is_some();
-    let memory_mib = if known { 0 } else { *random.pick(&[0, 10, 16, 999]) };
+    let memory_mib = if known {
+        0
+    } else {
+        *random.pick(&[0, 10, 16, 999])
+    };
     let links = random
         .chance(if flavor == Flavor::Whole { 75 } else { 15 })
         .then(|| links(random, count));
@@ -157,7 +162,11 @@ fn node(random: &mut Random, flavor: Flavor, model: &str) -> NodeSpec {
             slices.insert(profile.name.to_owned(), random.between(1, 2) as u32);
         }
     }
-    let cpu = if random.chance(20) { random.below(6) } else { 100 };
+    let cpu = if random.chance(20) {
+        random.below(6)
+    } else {
+        100
+    };
     NodeSpec {
         resources: BTreeMap::from([("cpu".to_owned(), cpu as i64)]),
         cards: vec![NodeCards {
@@ -248,13 +257,23 @@ fn apart(random: &mut Random) -> Apart {
 fn choice(random: &mut Random, geometry: &Geometry) -> SliceChoice {
     let profile = random.pick(geometry.profiles);
     // Profiles come cheapest first, and small ones leave more to choose.
-    let profile = if random.chance(50) { random.pick(&geometry.profiles[..3]) } else { profile };
+    let profile = if random.chance(50) {
+        random.pick(&geometry.profiles[..3])
+    } else {
+        profile
+    };
     if random.chance(60) {
         return SliceChoice::Profile(profile.name.into());
     }
     SliceChoice::AtLeast {
-        memory_mib: profile.memory_mib.saturating_sub(random.below(2) as u32 * 200),
-        compute_slices: if random.chance(40) { profile.compute_slices } else { 0 },
+        memory_mib: profile
+            .memory_mib
+            .saturating_sub(random.below(2) as u32 * 200),
+        compute_slices: if random.chance(40) {
+            profile.compute_slices
+        } else {
+            0
+        },
     }
 }
 
@@ -352,7 +371,9 @@ fn template(random: &mut Random, flavor: Flavor, model: &str) -> Template {
         ..Template::default()
     };
     if random.chance(50) {
-        template.resources.insert("cpu".into(), random.between(1, 2) as i64);
+        template
+            .resources
+            .insert("cpu".into(), random.between(1, 2) as i64);
     }
     template
 }
@@ -371,7 +392,10 @@ fn said(random: &mut Random, node: &NodeSpec, template: &Template) -> Devices {
             }
         }
         CardWant::Slices { slices, .. } => {
-            for slice in slices.iter().flat_map(|slice| vec![slice; slice.count as usize]) {
+            for slice in slices
+                .iter()
+                .flat_map(|slice| vec![slice; slice.count as usize])
+            {
                 let Some(geometry) = geometry(&cards.model) else {
                     break;
                 };
@@ -439,7 +463,11 @@ fn add_gang(
     let mut groups = Vec::new();
     let mut number = 0;
     for (leaf, &size) in sizes.iter().enumerate() {
-        let min = if random.chance(80) { size } else { random.between(1, size) };
+        let min = if random.chance(80) {
+            size
+        } else {
+            random.between(1, size)
+        };
         groups.push(role(&format!("l{leaf}"), size as u32, min as u32));
         let template = Arc::new(template(random, flavor, model));
         for _ in 0..size {

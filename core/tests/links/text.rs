@@ -232,6 +232,27 @@ fn refusals_name_the_cell_and_what_is_accepted() {
     assert!(refusal("dgx-9000").starts_with("`dgx-9000` is no known machine; dgx1-v100, "));
 }
 
+/// Errors quote what is wrong, but neither control characters nor megabytes of it.
+#[test]
+fn refusals_are_one_short_line() {
+    let long = "x".repeat(100_000);
+    for text in [
+        format!("X SYS; SYS X; {long}: PIX"),
+        format!("X SYS; SYS X; {long}: {long} {long}"),
+        format!("X {long}; SYS X"),
+        format!("X SYS @{long}; SYS X"),
+        long.clone(),
+        "X SYS; SYS X; a\rb: PIX PIX".into(),
+        format!("\tGPU0{}\nGPU0 X", "\tnic".repeat(100_000)),
+    ] {
+        let error = refusal(&text);
+        assert!(
+            error.len() < 1_000 && !error.contains(['\n', '\r']),
+            "{error}"
+        );
+    }
+}
+
 #[test]
 fn a_matrix_from_rows_is_checked_too() {
     let nv4 = Some(Link::Nvlink(4));

@@ -10,24 +10,36 @@ use std::{
     sync::Arc,
 };
 
+#[path = "cards.rs"]
+mod cards;
+
 use gangline::{
     bits::CardSet,
-    cluster::{NodeCards, NodeSpec},
-    device::Devices,
+    cluster::{
+        NodeCards, NodeSpec,
+        spec::{CardMode, MigInstance},
+    },
+    device::{
+        Devices, Slice,
+        links::{Link, LinkMatrix, Nearness},
+    },
     engine::{Config, Event, MemberState, Purpose, Scheduler, Snapshot, Verdict},
     gang::{
         Disruption, GangKey, GangSpec, Group, GroupKind, LossMode, Minimum, PodPhase, PodSpec,
         Role, TimeoutPolicy, TopologyRule, life::Phase,
     },
     request::{
-        CardRequest, HostPort, LabelSelector, NODE_LEVEL, NamespaceScope, PodTerm, SpreadRule,
-        Taint, TaintEffect, Template,
+        Apart, CardRequest, CardWant, HostPort, LabelSelector, NODE_LEVEL, NamespaceScope, PodTerm,
+        ShareMemory, SliceChoice, SliceRequest, SpreadRule, Taint, TaintEffect, Template,
     },
     units::{Nanos, Uid},
 };
 
 /// What happens, and three bytes that say to whom and how.
 pub type Step = [u8; 4];
+
+/// Steps from this number on are about cards in parts.
+pub const PARTS: u8 = 240;
 
 /// Longest sequence that is played; more only repeats.
 pub const MOST_STEPS: usize = 200;
@@ -71,6 +83,16 @@ pub fn snapshot_after(steps: &[Step]) -> Snapshot {
         world.play(step);
     }
     world.engine.snapshot()
+}
+
+/// How many parts of cards pods hold after the steps.
+pub fn parts_after(steps: &[Step]) -> usize {
+    let mut world = World::new();
+    for &step in steps.iter().take(MOST_STEPS) {
+        world.play(step);
+    }
+    let lines = world.engine.ledger();
+    lines.iter().map(|line| line.devices.slices().count()).sum()
 }
 
 fn play(steps: &[Step], loud: bool) {
@@ -161,7 +183,132 @@ fn templates() -> Vec<Arc<Template>> {
         short,
         wide,
     ];
-    all.map(Arc::new).into()
+    all.into_iter()
+        .chain(part_templates())
+        .map(Arc::new)
+        .collect()
+}
+
+/// So many templates ask for whole cards or none.
+const WHOLE_TEMPLATES: usize = 9;
+
+fn part_templates() -> Vec<Template> {
+    let slices = |list: &[(&str, u32)], cards: Apart| CardWant::Slices {
+        slices: list
+            .iter()
+            .map(|&(profile, count)| SliceRequest {
+                count,
+                slice: SliceChoice::Profile(profile.into()),
+            })
+            .collect(),
+        cards,
+    };
+    let share = |memory: ShareMemory, compute_milli: u32, count: u32| CardWant::Shares {
+        count,
+        memory,
+        compute_milli,
+        cards: Apart::Any,
+    };
+    let least = CardWant::Slices {
+        slices: vec![SliceRequest {
+            count: 1,
+            slice: SliceChoice::AtLeast {
+                memory_mib: 6_000,
+                compute_slices: 1,
+            },
+        }],
+        cards: Apart::Any,
+    };
+    let replicas = CardWant::Replicas {
+        count: 2,
+        cards: Apart::Any,
+    };
+    let mut all: Vec<Template> = [
+        slices(&[("1g.6gb", 1)], Apart::Any),
+        slices(&[("2g.12gb", 1)], Apart::Any),
+        slices(&[("1g.6gb", 2)], Apart::Distinct),
+        slices(&[("2g.12gb", 1), ("1g.6gb", 1)], Apart::Same),
+        slices(&[("4g.24gb", 1)], Apart::Any),
+        slices(&[("1g.6gb+me", 1)], Apart::Any),
+        least,
+        share(ShareMemory::Mib(9_000), 300, 1),
+        share(ShareMemory::Milli(500), 0, 1),
+        share(ShareMemory::Mib(0), 400, 2),
+        replicas,
+    ]
+    .into_iter()
+    .map(|want| Template {
+        namespace: "default".into(),
+        labels: BTreeMap::from([("app".into(), "parts".into())]),
+        cards: Some(CardRequest {
+            kind: GPU.into(),
+            want,
+            ..CardRequest::default()
+        }),
+        ..Template::default()
+    })
+    .collect();
+    let with = |base: &Template, change: &dyn Fn(&mut CardRequest)| {
+        let mut changed = base.clone();
+        changed.cards.iter_mut().for_each(change);
+        changed
+    };
+    let grouped = with(&all[7], &|ask| ask.share_group = "g".into());
+    let own = with(&all[0], &|ask| ask.exclusive = "own".into());
+    let shared_own = with(&all[8], &|ask| ask.exclusive = "own".into());
+    let named = with(&all[1], &|ask| ask.only = Some(CardSet(0b110)));
+    let mut linked = all[0].clone();
+    linked.cards = Some(CardRequest {
+        near: Nearness::NvlinkIsland,
+        ..CardRequest::whole(GPU, 2)
+    });
+    all.extend([grouped, own, shared_own, named, linked]);
+    all
+}
+
+/// Devices that a pod could say it has.
+fn said(template: &Template, how: u8, more: u8) -> Devices {
+    let card = |at: u8| (more >> (at & 3)) & 3;
+    let mut devices = Devices::NONE;
+    match template.cards.as_ref().map(|ask| &ask.want) {
+        Some(CardWant::Slices { slices, .. }) => {
+            for (at, slice) in (0..).zip(
+                slices
+                    .iter()
+                    .flat_map(|slice| vec![slice; slice.count as usize]),
+            ) {
+                let profile = match &slice.slice {
+                    SliceChoice::Profile(name) if name.starts_with("2g") => 5,
+                    SliceChoice::Profile(name) if name.starts_with("4g") => 0,
+                    _ => 14,
+                };
+                devices.push(Slice {
+                    card: card(at),
+                    profile,
+                    start: how >> 6,
+                });
+            }
+        }
+        Some(CardWant::Shares { count, .. } | CardWant::Replicas { count, .. }) => {
+            let share = matches!(
+                template.cards.as_ref().map(|ask| &ask.want),
+                Some(CardWant::Shares { .. })
+            );
+            for at in 0..*count {
+                devices.push(Slice {
+                    card: card(at as u8),
+                    profile: if share { Slice::SHARE } else { Slice::REPLICA },
+                    start: 0,
+                });
+            }
+        }
+        _ => devices.cards = CardSet(u64::from(more >> 4)),
+    }
+    if how & 0x20 != 0 {
+        // Cards that are not those of the slices.
+        devices.cards = CardSet(u64::from(more & 15));
+    }
+    devices
 }
 
 impl World {
@@ -213,6 +360,32 @@ impl World {
         let node = format!("n{}", who % NODES);
         let gang = format!("g{}", who % GANGS);
         let pod = format!("p{}", who % PODS);
+        match what {
+            240..=244 => {
+                let template =
+                    WHOLE_TEMPLATES + usize::from(more) % (self.templates.len() - WHOLE_TEMPLATES);
+                // Half of them by themselves, or most would wait for a group.
+                let how = if who & 0x80 != 0 { GANGS } else { how & 0x3F };
+                return self.new_pod(pod, how, template);
+            }
+            245..=248 => return self.parted_node(node, how, more),
+            249 | 250 => return self.change_cards(&node, how, more),
+            // Somebody else binds it, and says what it has, which may be taken or not be there.
+            251 | 252 => {
+                let spec = self.pods.get(&pod);
+                let open = |spec: &&PodSpec| spec.node.is_none() && spec.phase == PodPhase::Pending;
+                if let Some(spec) = spec.filter(open) {
+                    let devices = said(&spec.template, how, more);
+                    return self.change(&pod, |spec| {
+                        spec.node = Some(format!("n{}", how % NODES));
+                        spec.devices = Some(devices);
+                    });
+                }
+            }
+            253 => return self.confirm(who, 1, more),
+            254 | 255 => return self.decide(),
+            _ => {}
+        }
         match what % 24 {
             0 | 1 => self.node(node, how, more),
             2 => {
@@ -228,7 +401,7 @@ impl World {
                     self.tell(Event::GangGone { key, uid });
                 }
             }
-            7..=9 => self.new_pod(pod, how, more),
+            7..=9 => self.new_pod(pod, how, usize::from(more) % WHOLE_TEMPLATES),
             10 => {
                 if let Some(spec) = self.pods.remove(&pod) {
                     self.tell(Event::PodGone { uid: spec.uid });
@@ -324,6 +497,92 @@ impl World {
         self.tell(Event::Node(spec));
     }
 
+    /// A node whose cards are used in parts: up to four A30, by modes of which nodes differ.
+    fn parted_node(&mut self, name: String, how: u8, more: u8) {
+        let mut labels = BTreeMap::from([(NODE_LEVEL.to_owned(), name.clone())]);
+        labels.insert("rack".into(), format!("r{}", more & 1));
+        labels.insert("block".into(), "b0".into());
+        let count = 1 + u32::from(how & 3);
+        let exist = |list: &[(&str, u8)]| {
+            let instances = list.iter().map(|&(profile, start)| MigInstance {
+                profile: profile.into(),
+                start,
+            });
+            CardMode::MigStatic(instances.collect())
+        };
+        let kinds = [
+            CardMode::MigDynamic,
+            CardMode::Shared,
+            exist(&[("1g.6gb", 0), ("1g.6gb+me", 1), ("2g.12gb", 2)]),
+            CardMode::Replicas(3),
+            CardMode::Whole,
+            CardMode::MigDynamic,
+            exist(&[("4g.24gb", 0)]),
+            CardMode::Shared,
+        ];
+        let kind = |card: u32| {
+            kinds[(usize::from(more >> 1) + (how >> 5) as usize * card as usize) & 7].clone()
+        };
+        let links = (how & 4 != 0).then(|| {
+            let link = |a: u32, b: u32| {
+                if a / 2 == b / 2 {
+                    Link::Nvlink(2)
+                } else {
+                    Link::System
+                }
+            };
+            let row = |a: u32| (0..count).map(|b| (a != b).then(|| link(a, b))).collect();
+            let rows: Vec<Vec<Option<Link>>> = (0..count).map(row).collect();
+            LinkMatrix::new(&rows, &vec![None; count as usize], vec![]).expect("symmetric")
+        });
+        let slices = BTreeMap::from([("1g.6gb".to_owned(), 1), ("2g.12gb".to_owned(), 1)]);
+        let cards = NodeCards {
+            kind: GPU.into(),
+            count,
+            model: "NVIDIA-A30".into(),
+            modes: (0..count).map(kind).collect(),
+            links,
+            slices: if more & 0x80 != 0 {
+                slices
+            } else {
+                BTreeMap::new()
+            },
+            ..NodeCards::default()
+        };
+        let spec = NodeSpec {
+            name: name.clone(),
+            labels,
+            resources: BTreeMap::from([("cpu".to_owned(), 6)]),
+            cards: vec![cards],
+            ..NodeSpec::default()
+        };
+        self.nodes.insert(name, spec.clone());
+        self.tell(Event::Node(spec));
+    }
+
+    /// Cards fail or come back, or are used in another way from now on.
+    fn change_cards(&mut self, name: &str, how: u8, more: u8) {
+        let Some(spec) = self.nodes.get_mut(name) else {
+            return;
+        };
+        if let Some(cards) = spec.cards.first_mut() {
+            cards.unhealthy = CardSet(u64::from(how & 15));
+            if how & 0x30 == 0x30 && !cards.modes.is_empty() {
+                let at = usize::from(more) % cards.modes.len();
+                cards.modes[at] = [CardMode::Whole, CardMode::Shared, CardMode::MigDynamic]
+                    [usize::from(more >> 4) % 3]
+                    .clone();
+            }
+            if how & 0x40 != 0 && cards.count > 1 && cards.links.is_none() && cards.modes.len() != 1
+            {
+                cards.count -= 1;
+                cards.modes.truncate(cards.count as usize);
+            }
+        }
+        let spec = spec.clone();
+        self.tell(Event::Node(spec));
+    }
+
     fn gang(&mut self, name: String, how: u8, more: u8, reborn: bool) {
         let uid = match self.gangs.get(&name) {
             Some(old) if !reborn => old.uid,
@@ -390,9 +649,9 @@ impl World {
         self.tell(Event::Gang(spec));
     }
 
-    fn new_pod(&mut self, name: String, how: u8, more: u8) {
+    fn new_pod(&mut self, name: String, how: u8, template: usize) {
         let uid = self.uid(&name);
-        let template = &self.templates[usize::from(more) % self.templates.len()];
+        let template = &self.templates[template];
         let gang = how % (GANGS + 1);
         let role = ["", "a", "b", "all"][usize::from(how >> 4 & 3)];
         let spec = PodSpec {
@@ -427,6 +686,12 @@ impl World {
         self.tell(Event::Pod(spec));
     }
 
+    fn is_parted(&self, node: &str) -> bool {
+        let spec = self.nodes.get(node);
+        let mut cards = spec.iter().flat_map(|spec| &spec.cards);
+        cards.any(|cards| !cards.modes.is_empty() || !cards.slices.is_empty())
+    }
+
     /// Open binds: pod and node.
     fn holds(&self) -> Vec<(Uid, String)> {
         let lines = self.engine.ledger();
@@ -442,11 +707,18 @@ impl World {
             if !all && index != usize::from(who % 4) {
                 continue;
             }
-            let name = self.pods.values().find(|pod| pod.uid == owner);
-            let name = name.expect("holds belong to pods").name.clone();
+            let pod = self.pods.values().find(|pod| pod.uid == owner);
+            let pod = pod.expect("holds belong to pods");
+            // Without its devices nobody could tell after a restart which parts it has.
+            let parted = self.is_parted(&node);
+            let name = pod.name.clone();
             let started = self.now;
+            let lines = self.engine.ledger();
+            let line = lines.iter().find(|line| line.owner == owner);
+            let devices = line.map(|line| line.devices).filter(|_| parted);
             self.change(&name, |spec| {
                 spec.node = Some(node);
+                spec.devices = devices.or(spec.devices);
                 spec.phase = PodPhase::Running;
                 spec.started = (more & 1 == 0).then_some(started);
             });
@@ -574,6 +846,21 @@ impl World {
                 !ports(&&pod) || on_node.iter().filter(ports).count() == 1,
                 "port of {name}"
             );
+            // As if it came last: every condition of its request holds.
+            let mut room = node.cards.first().map(|_| cards::Room::new(node));
+            let lines = self.engine.ledger();
+            let others = lines
+                .iter()
+                .filter(|line| line.node == name && line.owner != *uid);
+            for line in others.chain(lines.iter().filter(|line| line.owner == *uid)) {
+                let other = self.pods.values().find(|pod| pod.uid == line.owner);
+                if let (Some(room), Some(other)) = (&mut room, other) {
+                    room.cpu = i64::MAX / 2;
+                    let strict = line.owner == *uid;
+                    cards::take(node, room, &other.template, &line.devices, strict)
+                        .unwrap_or_else(|error| panic!("{} on {name}: {error}", other.name));
+                }
+            }
             let app = |pod: &PodSpec| pod.template.labels["app"].clone();
             let apart = on_node.iter().filter(|pod| app(pod) == "apart").count();
             assert!(app(pod) != "apart" || apart == 1, "anti-affinity on {name}");
@@ -633,15 +920,26 @@ impl World {
         }
         let ledger = self.engine.ledger();
         let mut bound: BTreeMap<Uid, &str> = BTreeMap::new();
-        let mut cards: BTreeMap<&str, CardSet> = BTreeMap::new();
+        let mut rooms: BTreeMap<&str, cards::Room> = BTreeMap::new();
         for line in &ledger {
-            let twice = cards.entry(line.node).or_default();
-            assert!(
-                twice.intersection(line.devices.cards).is_empty(),
-                "cards of {} twice",
-                line.node
-            );
-            *twice = twice.union(line.devices.cards);
+            let spec = self
+                .nodes
+                .get(line.node)
+                .filter(|spec| !spec.cards.is_empty());
+            let pod = self.pods.values().find(|pod| pod.uid == line.owner);
+            if let (Some(spec), Some(pod)) = (spec, pod) {
+                let room = rooms
+                    .entry(line.node)
+                    .or_insert_with(|| cards::Room::new(spec));
+                cards::take(spec, room, &pod.template, &line.devices, false)
+                    .unwrap_or_else(|error| panic!("{} on {}: {error}", pod.name, line.node));
+            } else {
+                assert_eq!(
+                    line.devices,
+                    Devices::NONE,
+                    "devices of a node without cards"
+                );
+            }
             if line.purpose == Purpose::Bound {
                 bound.insert(line.owner, line.node);
                 continue;
@@ -762,7 +1060,13 @@ impl World {
                         .resources
                         .iter()
                         .filter(|(_, free, all)| *free != 0 || *all != 0);
+                    // Which cards pods have that do not say so depends on what was there before them.
+                    let silent = |pod: &PodSpec| {
+                        pod.node.as_deref() == Some(node.name) && pod.devices.is_none()
+                    };
+                    let dealt = self.is_parted(node.name) && self.pods.values().any(silent);
                     let held = node.cards.iter().flat_map(|cards| &cards.held);
+                    let held = held.filter(|_| !dealt);
                     (
                         node.name.to_owned(),
                         free.map(|(name, free, _)| ((*name).to_owned(), *free))

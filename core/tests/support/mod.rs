@@ -5,6 +5,7 @@
     reason = "each test file uses its own part"
 )]
 
+pub mod cards;
 pub mod random;
 
 use std::{collections::BTreeMap, sync::Arc};

@@ -212,25 +212,25 @@ pub(crate) fn request(
     let (kind, want) = match (base, cut) {
         (None, None) => return None,
         (Some(base), None) => base,
-        (base, Some(cut)) => {
-            overhead = cut.overhead;
-            match cut_up(&base, &cut) {
-                Some(want) => (base.map_or_else(|| NVIDIA.into(), |(kind, _)| kind), want),
-                None => {
-                    let base = base?;
-                    annotations.problems.note(
-                        "MixedCards",
-                        &SPEC,
-                        format_args!(
-                            "asks for {} and by {} for parts of cards; accepted: one of them",
-                            name_of(&base),
-                            cut.said_by
-                        ),
-                    );
-                    base
-                }
+        (base, Some(cut)) => match (cut_up(base.as_ref(), &cut), base) {
+            (Some(want), base) => {
+                overhead = cut.overhead;
+                (base.map_or_else(|| NVIDIA.into(), |(kind, _)| kind), want)
             }
-        }
+            (None, None) => return None,
+            (None, Some(base)) => {
+                annotations.problems.note(
+                    "MixedCards",
+                    &SPEC,
+                    format_args!(
+                        "asks for {} and by {} for parts of cards; accepted: one of them",
+                        name_of(&base),
+                        cut.said_by
+                    ),
+                );
+                base
+            }
+        },
     };
     let mut request = CardRequest {
         kind,
@@ -248,7 +248,7 @@ pub(crate) fn request(
 }
 
 /// What is asked for when each of the cards is cut; `None` when they cannot be.
-fn cut_up(base: &Option<(String, CardWant)>, cut: &Cut) -> Option<CardWant> {
+fn cut_up(base: Option<&(String, CardWant)>, cut: &Cut) -> Option<CardWant> {
     let asked = match (base, &cut.each) {
         (None, _) => None,
         // KAI's annotations are for pods that ask for no GPU.
@@ -400,7 +400,6 @@ fn add_conditions(
         _ => None,
     });
     match (&mut request.want, apart) {
-        (_, None) => {}
         (
             CardWant::Slices { cards, .. }
             | CardWant::Shares { cards, .. }
@@ -410,7 +409,7 @@ fn add_conditions(
         (CardWant::Whole(count), Some(Apart::Same)) if *count > 1 => {
             annotations.refuse(APART, "distinct, for whole cards");
         }
-        (CardWant::Whole(_), Some(_)) => {}
+        (CardWant::Whole(_), Some(_)) | (_, None) => {}
     }
 }
 

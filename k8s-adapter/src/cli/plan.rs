@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use super::{
     CliError, Ending, Format,
     cluster::{Cluster, ClusterArgs},
-    print_result,
+    print_result, write_picture,
 };
-use crate::{output::text, picture};
+use crate::output::text;
 
 /// Show what would start now, and what waits for what
 ///
@@ -30,6 +30,9 @@ pub(super) struct Args {
     /// List also the many gangs that run already
     #[arg(long)]
     all: bool,
+    /// List also each member with its place, devices and links
+    #[arg(long)]
+    members: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<Ending, CliError> {
@@ -37,15 +40,11 @@ pub(super) fn run(args: &Args) -> Result<Ending, CliError> {
     let gangs = cluster.scheduler.gangs();
     let report = cluster.report(&gangs, args.output, args.cluster.strict)?;
     if let Some(path) = &args.picture {
-        let nodes = cluster.scheduler.nodes();
-        let svg = picture::draw(&cluster.scheduler.config().levels, &nodes, &report.gangs);
-        let path_text = path.display().to_string();
-        std::fs::write(path, svg).map_err(|error| CliError::File {
-            path: path_text,
-            error,
-        })?;
+        write_picture(path, &cluster.scheduler, &report.gangs)?;
     }
-    print_result(&report, args.output, |report| text::plan(report, args.all))?;
+    print_result(&report, args.output, |report| {
+        text::plan(report, args.all, args.members)
+    })?;
     Ok(if report.all_placed() {
         Ending::Good
     } else {

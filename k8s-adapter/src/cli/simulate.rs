@@ -2,8 +2,11 @@
 
 use std::{io::Read as _, path::PathBuf};
 
-use super::{CliError, Ending, Format, print_result, terminal::Progress};
-use crate::scenario::{self, Outcome, Scenario, value::Span};
+use super::{CliError, Ending, Format, print_result, terminal::Progress, write_picture};
+use crate::{
+    output::Report,
+    scenario::{self, Outcome, Scenario, value::Span},
+};
 
 /// How it ends, for its help.
 const SIMULATE_CODES: &str =
@@ -24,6 +27,9 @@ pub(super) struct Args {
     /// How the result is written
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
+    /// Draw the cluster as it is at the end into this file
+    #[arg(long, value_name = "FILE.svg")]
+    picture: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &Args) -> Result<Ending, CliError> {
@@ -42,15 +48,20 @@ pub(super) fn run(args: &Args) -> Result<Ending, CliError> {
     let mut progress = Progress::new();
     let until = args.until.map(|span| span.0);
     let played = Scenario::parse(&text).and_then(|scenario| {
-        scenario::run(&scenario, until, |done, total| {
+        scenario::play(&scenario, until, |done, total| {
             progress.set("playing", done, total);
         })
     });
     drop(progress);
-    let outcome = played.map_err(|error| CliError::Scenario {
+    let (outcome, scheduler) = played.map_err(|error| CliError::Scenario {
         path,
         error: Box::new(error),
     })?;
+    if let Some(path) = &args.picture {
+        let gangs = scheduler.gangs();
+        let report = Report::new(&scheduler, gangs, Vec::new(), || ());
+        write_picture(path, &scheduler, &report.gangs)?;
+    }
     print_result(&outcome, args.output, Outcome::to_text)?;
     Ok(if outcome.passed {
         Ending::Good

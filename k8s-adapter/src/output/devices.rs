@@ -246,3 +246,6 @@ pub fn devices_text<'a>(members: impl IntoIterator<Item = &'a MemberReport>) -> 
     let all: Vec<String> = whole.into_iter().chain(parts).chain(loose).collect();
     all.join(" ")
 }
+
+#[cfg(test)]
+mod tests;

@@ -154,7 +154,7 @@ fn plain(text: &str) -> String {
 #[test]
 fn the_plan_shows_a_table_then_who_waits_and_what_would_help() {
     assert_eq!(
-        plain(&text::plan(&five_cards(), false)),
+        plain(&text::plan(&five_cards(), false, false)),
         "\
 GANG               STATE       MEMBERS  DOMAIN   NODES
 default/service-a  placed      4/4      node n1  n1[0-3]
@@ -255,6 +255,7 @@ fn like_neighbours_are_folded_and_long_lists_counted() {
     let placed = |node: String, cards: u64| MemberReport {
         pod: String::new(),
         role: String::new(),
+        rank: 0,
         state: MemberState::Bound,
         node: Some(node),
         cards: CardSet(cards),

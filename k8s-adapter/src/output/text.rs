@@ -4,23 +4,25 @@
 //! prints it strips them where they are not wanted. Nothing here decides anything or knows a
 //! terminal.
 
-use std::{
-    collections::BTreeMap,
-    fmt::{self, Display, Formatter, Write as _},
-};
+use std::fmt::{self, Display, Formatter, Write as _};
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, presets};
 use gangline::{
     Verdict,
     engine::MemberState,
-    explain::{Amount, Counterfactual, Reason, join_words, level_word},
+    explain::{Amount, Counterfactual, join_words, level_word},
 };
 
-use super::{
-    CardTotals, Domain, GangReport, MemberReport, ReasonReport, Report, devices::devices_text,
-};
+use super::{CardTotals, Domain, GangReport, Report};
 use crate::names::natural_parts;
+
+mod places;
+mod story;
+
+use places::links_text;
+pub use places::{nodes_text, places_text};
+pub use story::why;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -29,12 +31,6 @@ const DIM: Style = Style::new().dimmed();
 const ROWS: usize = 60;
 /// More waiting gangs than this have no lines of their own under the table.
 const WAITING: usize = 100;
-/// More node groups than this in one cell are counted instead of listed.
-const NODE_GROUPS: usize = 12;
-/// More members than this are counted instead of listed by `why`.
-const MEMBERS: usize = 40;
-/// More departing pods than this are counted instead of listed by `why`.
-const PODS: usize = 4;
 
 /// Text in a style.
 struct Styled<T>(Style, T);
@@ -84,8 +80,9 @@ pub(crate) fn push_table(text: &mut String, indent: &str, table: &Table) {
     }
 }
 
-/// What `gangline plan` prints. `all` lists also the many that run already.
-pub fn plan(report: &Report, all: bool) -> String {
+/// What `gangline plan` prints. `all` lists also the many that run already, `members` each member
+/// that has a place.
+pub fn plan(report: &Report, all: bool, members: bool) -> String {
     let mut text = String::new();
     let runs_already = |gang: &GangReport| gang.is_placed() && gang.word() == "running";
     let hide = !all && report.gangs.len() > ROWS;
@@ -93,7 +90,14 @@ pub fn plan(report: &Report, all: bool) -> String {
     if report.gangs.is_empty() {
         text.push_str("No pods: nothing to place.\n");
     } else {
-        let mut rows = table(&["GANG", "STATE", "MEMBERS", "DOMAIN", "NODES"]);
+        let linked = report
+            .gangs
+            .iter()
+            .filter(shown)
+            .any(|gang| links_text(&gang.members).is_some());
+        let mut header = vec!["GANG", "STATE", "MEMBERS", "DOMAIN", "NODES"];
+        header.extend(linked.then_some("LINKS"));
+        let mut rows = table(&header);
         // Only the list of nodes may be broken over lines.
         for column in rows.column_iter_mut().take(4) {
             column.set_constraint(ColumnConstraint::ContentWidth);
@@ -108,13 +112,15 @@ pub fn plan(report: &Report, all: bool) -> String {
             )
         });
         for gang in gangs {
-            rows.add_row([
+            let mut row = vec![
                 Cell::new(gang.full_name()),
                 Cell::new(gang.word()).fg(verdict_color(gang.verdict).0),
                 Cell::new(format!("{}/{}", gang.placed, gang.wanted.max(gang.min))),
                 Cell::new(domain_text(gang.domain.as_ref())),
                 Cell::new(nodes_text(&gang.members)),
-            ]);
+            ];
+            row.extend(linked.then(|| Cell::new(links_text(&gang.members).unwrap_or_default())));
+            rows.add_row(row);
         }
         push_table(&mut text, "", &rows);
     }
@@ -123,9 +129,40 @@ pub fn plan(report: &Report, all: bool) -> String {
         let note = format!("{hidden} that run already are not listed (--all lists them)");
         let _ = writeln!(text, "{}", Styled(DIM, note));
     }
+    if members {
+        let shown = report.gangs.iter().filter(shown);
+        push_places(
+            &mut text,
+            shown.filter(|gang| !gang.single && gang.placed > 0),
+        );
+    }
     push_waiting(&mut text, report);
     let _ = writeln!(text, "\n{}", summary(report));
     text
+}
+
+/// Each member of these gangs that has a place, with its devices and their links.
+fn push_places<'a>(text: &mut String, gangs: impl Iterator<Item = &'a GangReport> + Clone) {
+    if gangs.clone().next().is_none() {
+        return;
+    }
+    let _ = writeln!(text, "\n{}", Styled(BOLD, "Members"));
+    let mut rows = table(&["POD", "RANK", "STATE", "PLACE", "LINKS"]);
+    for gang in gangs {
+        for member in gang.members.iter().filter(|member| member.node.is_some()) {
+            rows.add_row([
+                format!("{}/{}", gang.namespace, member.pod),
+                member.rank.to_string(),
+                member_word(member.state).to_owned(),
+                nodes_text(std::slice::from_ref(member)),
+                member
+                    .links
+                    .map(|links| links.to_string())
+                    .unwrap_or_default(),
+            ]);
+        }
+    }
+    push_table(text, "  ", &rows);
 }
 
 /// Who waits for what, in queue order.
@@ -230,224 +267,6 @@ fn domain_text(domain: Option<&Domain>) -> String {
     domain.map_or("-".to_owned(), |domain| {
         format!("{} {}", level_word(&domain.level), domain.name)
     })
-}
-
-/// Nodes with their devices, like neighbours folded: `n1..n4[0-7] n5[0:1g.5gb@4-6] c1(3)`.
-pub fn nodes_text(members: &[MemberReport]) -> String {
-    struct Used<'a> {
-        node: &'a str,
-        devices: String,
-        members: usize,
-    }
-    let mut by_node: BTreeMap<&str, Vec<&MemberReport>> = BTreeMap::new();
-    for member in members {
-        if let Some(node) = member.node.as_deref() {
-            by_node.entry(node).or_default().push(member);
-        }
-    }
-    let used = by_node.into_iter().map(|(node, members)| Used {
-        node,
-        members: members.len(),
-        devices: devices_text(members),
-    });
-    let mut used: Vec<Used<'_>> = used.collect();
-    used.sort_by(|a, b| natural_parts(a.node).cmp(&natural_parts(b.node)));
-    let follows = |a: &Used<'_>, b: &Used<'_>| {
-        let ((a_stem, a_number), (b_stem, b_number)) =
-            (natural_parts(a.node), natural_parts(b.node));
-        let next = a_number.and_then(|number| number.checked_add(1));
-        a_stem == b_stem
-            && next.is_some()
-            && next == b_number
-            && (&a.devices, a.members) == (&b.devices, b.members)
-    };
-    let groups: Vec<_> = used.chunk_by(follows).collect();
-    let mut texts: Vec<String> = Vec::new();
-    for group in groups.iter().take(NODE_GROUPS) {
-        let (first, name) = match group {
-            [first, .., last] => {
-                let dots = if group.len() == 2 { "," } else { ".." };
-                (first, format!("{}{dots}{}", first.node, last.node))
-            }
-            [first] => (first, first.node.to_owned()),
-            [] => continue,
-        };
-        texts.push(match (first.devices.as_str(), first.members) {
-            ("", 1) => name,
-            ("", members) => format!("{name}({members})"),
-            (devices, _) => format!("{name}[{devices}]"),
-        });
-    }
-    let mut text = texts.join(" ");
-    if groups.len() > NODE_GROUPS {
-        let more: usize = groups
-            .iter()
-            .skip(NODE_GROUPS)
-            .map(|group| group.len())
-            .sum();
-        let _ = write!(text, " and {more} more");
-    }
-    text
-}
-
-/// What `gangline why` prints.
-pub fn why(gang: &GangReport) -> String {
-    let mut text = String::new();
-    let kind = match (gang.single, gang.source.as_str()) {
-        (true, _) => "pod".to_owned(),
-        (false, "") => "gang".to_owned(),
-        (false, source) => format!("{source} gang"),
-    };
-    let style = verdict_style(gang.verdict);
-    let _ = writeln!(
-        text,
-        "{kind} {}: {}",
-        Styled(BOLD, gang.full_name()),
-        Styled(style, gang.word())
-    );
-    let mut about = vec![format!(
-        "{} of {} placed, minimum {}",
-        gang.placed, gang.wanted, gang.min
-    )];
-    if gang.priority != 0 {
-        about.push(format!("priority {}", gang.priority));
-    }
-    if !gang.queue.is_empty() {
-        about.push(format!("queue {}", gang.queue));
-    }
-    if gang.domain.is_some() {
-        about.push(format!("in {}", domain_text(gang.domain.as_ref())));
-    }
-    let _ = writeln!(text, "  {}", about.join("; "));
-    if let Some(reason) = &gang.reason {
-        let _ = writeln!(text, "\n{}", Styled(BOLD, "Reason"));
-        let _ = writeln!(text, "  {} ({})", reason.message, reason.code);
-        push_causes(&mut text, "  ", &reason.facts);
-    }
-    push_domains(&mut text, gang);
-    push_members(&mut text, gang);
-    if !gang.counterfactuals.is_empty() {
-        let _ = writeln!(
-            text,
-            "\n{}",
-            Styled(BOLD, "Admitted if any one of these happens")
-        );
-        for change in &gang.counterfactuals {
-            let _ = writeln!(text, "  - {}", change.message);
-            push_departing(&mut text, &change.facts);
-        }
-    } else if gang.reason.is_some() {
-        let _ = writeln!(text, "\nNo single change was found that would admit it.");
-    }
-    text
-}
-
-/// Which pods of departing gangs suffice, when that is not all that was said.
-fn push_departing(text: &mut String, change: &Counterfactual) {
-    let Counterfactual::Departure { gangs, pods } = change else {
-        return;
-    };
-    if pods.is_empty() || pods == gangs {
-        return;
-    }
-    let mut shown: Vec<&str> = pods.iter().map(String::as_str).take(PODS).collect();
-    let more = format!("{} more", pods.len() - shown.len());
-    if pods.len() > PODS {
-        shown.push(&more);
-    }
-    let verb = if pods.len() == 1 {
-        "suffices"
-    } else {
-        "suffice"
-    };
-    let _ = writeln!(text, "    {} {verb}", join_words(&shown, "and"));
-}
-
-/// How many nodes failed for which cause, one line each.
-fn push_causes(text: &mut String, indent: &str, reason: &Reason) {
-    match reason {
-        Reason::DoesNotFit { nodes, causes, .. } => {
-            let failed: u32 = causes.iter().map(|count| count.nodes).sum();
-            let fit = nodes.saturating_sub(failed);
-            let noun = if *nodes == 1 { "node" } else { "nodes" };
-            let alone = if fit > 0 { " by itself" } else { "" };
-            let _ = write!(
-                text,
-                "{indent}{fit} of {nodes} {noun} can take a member{alone}"
-            );
-            let causes: Vec<String> = causes.iter().map(ToString::to_string).collect();
-            let colon = if causes.is_empty() { "" } else { ": " };
-            let _ = writeln!(text, "{colon}{}", causes.join(", "));
-        }
-        Reason::WaitsForSibling { because, .. } | Reason::Surplus { because } => {
-            push_causes(text, indent, because);
-        }
-        _ => {}
-    }
-}
-
-/// The best attempt in each domain, as a table.
-fn push_domains(text: &mut String, gang: &GangReport) {
-    let Some(first) = gang.domains.first() else {
-        return;
-    };
-    let title = format!("Best attempt in each {}", level_word(&first.level));
-    let _ = writeln!(text, "\n{}", Styled(BOLD, title));
-    let mut rows = table(&["DOMAIN", "FITS", "FREE CARDS"]);
-    for attempt in gang.domains.iter().take(MEMBERS) {
-        rows.add_row([
-            attempt.domain.clone(),
-            format!("{}/{}", attempt.fits, attempt.needed),
-            attempt.free_cards.to_string(),
-        ]);
-    }
-    push_table(text, "  ", &rows);
-    if gang.domains.len() > MEMBERS {
-        let _ = writeln!(text, "  and {} more", gang.domains.len() - MEMBERS);
-    }
-}
-
-/// Every member with its place or its own reason.
-fn push_members(text: &mut String, gang: &GangReport) {
-    if gang.single && gang.reason.is_some() {
-        return; // The pod's reason is the gang's.
-    }
-    let _ = writeln!(text, "\n{}", Styled(BOLD, "Members"));
-    let mut rows = table(&["POD", "STATE", "PLACE OR REASON"]);
-    // Those that wait are what was asked for, so they come first.
-    let waits = |member: &&MemberReport| member.reason.is_some();
-    let waiting = gang.members.iter().filter(waits);
-    let others = gang.members.iter().filter(|member| !waits(member));
-    for member in waiting.chain(others).take(MEMBERS) {
-        let place = match (&member.node, &member.reason) {
-            (_, Some(reason)) => member_reason(reason, gang.reason.as_ref()),
-            (Some(_), None) => nodes_text(std::slice::from_ref(member)),
-            (None, None) => String::new(),
-        };
-        rows.add_row([
-            member.pod.clone(),
-            member_word(member.state).to_owned(),
-            place,
-        ]);
-    }
-    push_table(text, "  ", &rows);
-    if gang.members.len() > MEMBERS {
-        let _ = writeln!(text, "  and {} more", gang.members.len() - MEMBERS);
-    }
-}
-
-/// A member's reason, without what was said about the gang already.
-fn member_reason(reason: &ReasonReport, of_gang: Option<&ReasonReport>) -> String {
-    let said = |facts: &Reason| of_gang.is_some_and(|of_gang| of_gang.facts == *facts);
-    match &reason.facts {
-        facts if said(facts) => "the reason above".to_owned(),
-        Reason::WaitsForSibling {
-            fits,
-            sibling,
-            because,
-        } if said(because) => format!("fits on {fits}, waits for sibling {sibling}"),
-        _ => reason.message.clone(),
-    }
 }
 
 /// A word for what a member is doing.

@@ -60,6 +60,9 @@ text{fill:#22272e}\
 .bad{fill:#eceff2;stroke:#a5afbb}\
 .cross{stroke:#b42318;fill:none}\
 .new{stroke:#22272e}\
+.outline{fill:none;stroke:#8a93a0;stroke-dasharray:2 2;stroke-width:0.8}\
+.arc{fill:none;stroke-linecap:round}\
+.number{fill:#8a93a0;text-anchor:end}\
 .bar{fill:#eceff2}\
 .bar-used{fill:#aab4c0}\
 .letter{font-weight:600;text-anchor:middle;paint-order:stroke;stroke-width:3;\

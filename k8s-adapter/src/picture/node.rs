@@ -1,29 +1,24 @@
-//! One node: its name, its cards as squares, or a modest bar when it has none.
+//! One node: its name, its cards, or a modest bar when it has none.
 //!
 //! Data enters as a [`NodeView`] and leaves as SVG. The [`Scale`] follows from the number of nodes:
 //! large squares with letters for a few, small ones without names for a thousand.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
-use gangline::{
-    GangId,
-    bits::CardSet,
-    engine::{CardsView, NodeView},
-    request::CPU,
-};
+use gangline::{engine::NodeView, request::CPU};
 
-use super::{Escaped, Keep, Picture, look, shortened};
+use super::{Escaped, Keep, Picture, cards::Shape, shortened};
 use crate::output::held_cards;
 
 /// Sizes in pixels that go together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     /// Edge of a card's square.
-    square: f32,
+    pub(super) square: f32,
     /// Space between squares.
-    gap: f32,
+    pub(super) gap: f32,
     /// Font of node names; 0 for no names.
-    name_font: f32,
+    pub(super) name_font: f32,
     /// Inner margin of a node.
     node_pad: f32,
     /// Space between nodes.
@@ -38,8 +33,6 @@ pub(super) struct Scale {
     pub(super) title_width: f32,
 }
 
-/// Cards in one row.
-const ROW: u32 = 8;
 /// Height of the bar of a node without cards.
 const BAR: f32 = 4.0;
 
@@ -85,21 +78,16 @@ impl Scale {
 
     /// Width and height of a node.
     pub(super) fn node_size(&self, node: &NodeView<'_>) -> (f32, f32) {
-        let pitch = self.square + self.gap;
-        let rows = |cards: &CardsView<'_>| cards.all.len().div_ceil(ROW);
-        let rows: u32 = node.cards.iter().map(rows).sum();
-        let columns = node
+        let sizes = node
             .cards
             .iter()
-            .map(|cards| cards.all.len().min(ROW))
-            .max();
-        let columns = columns.unwrap_or(0).max(2);
-        let cards = if rows == 0 {
-            BAR
-        } else {
-            rows as f32 * pitch - self.gap
-        };
-        let width = columns as f32 * pitch - self.gap;
+            .map(|cards| Shape::of(self, cards).size(self, cards));
+        let (width, cards) = sizes.fold((0.0, 0.0), |(width, height): (f32, f32), size| {
+            let gap = if height > 0.0 { self.gap } else { 0.0 };
+            (width.max(size.0), height + gap + size.1)
+        });
+        let width = width.max(2.0 * self.square + self.gap);
+        let cards = cards.max(BAR);
         // A name needs some room, even on a node with one card.
         let name = if self.name_font > 0.0 {
             self.name_font * 4.6
@@ -160,120 +148,10 @@ impl Picture<'_> {
             push_bar(svg, node, (left, top), width - 2.0 * scale.node_pad);
         }
         for cards in &node.cards {
-            self.push_cards(svg, cards, (left, top));
-            let rows = cards.all.len().div_ceil(ROW);
-            top += rows as f32 * (scale.square + scale.gap);
+            self.push_cards(svg, node, cards, (left, top));
+            top += Shape::of(scale, cards).size(scale, cards).1 + scale.gap;
         }
         svg.push_str("</g>\n");
-    }
-
-    /// The squares of one kind: one path for each holder, one for the free, one for the unhealthy.
-    fn push_cards(&self, svg: &mut String, cards: &CardsView<'_>, at: (f32, f32)) {
-        let kind = cards.kind;
-        let mut by_holder: BTreeMap<GangId, CardSet> = BTreeMap::new();
-        for &(held, gang) in &cards.held {
-            let all = by_holder.entry(gang).or_default();
-            *all = all.union(held);
-        }
-        let free = cards.all.difference(held_cards(cards));
-        let unhealthy = cards.unhealthy.intersection(cards.all);
-        let usable = free.difference(unhealthy);
-        self.push_squares(
-            svg,
-            usable,
-            at,
-            "class=\"free\"",
-            &format!("free {kind} {usable}"),
-        );
-        let broken = free.intersection(unhealthy);
-        self.push_squares(
-            svg,
-            broken,
-            at,
-            "class=\"bad\"",
-            &format!("unhealthy {kind} {broken}"),
-        );
-        for (gang, held) in by_holder {
-            let single = look::single();
-            let look = self.looks.get(&gang).unwrap_or(&single);
-            let (name, new) = match self.gangs.get(&gang) {
-                Some(gang) => (gang.full_name(), gang.word() == "placed"),
-                None => ("a pod that is over".to_owned(), false),
-            };
-            let mut style = format!("fill=\"{}\"", look.fill);
-            if new {
-                let width = self.scale.square / 15.0;
-                let _ = write!(style, " class=\"new\" stroke-width=\"{width:.1}\"");
-            }
-            self.push_squares(svg, held, at, &style, &format!("{name}: {kind} {held}"));
-            if self.scale.square > 10.0 && !look.letter.is_empty() {
-                self.push_letters(svg, held, at, look);
-            }
-        }
-        self.push_crosses(svg, unhealthy, at);
-    }
-
-    /// Upper left corner of a card's square.
-    fn corner(&self, card: u32, (x, y): (f32, f32)) -> (f32, f32) {
-        let pitch = self.scale.square + self.scale.gap;
-        let (row, column) = (card / ROW, card % ROW);
-        (x + column as f32 * pitch, y + row as f32 * pitch)
-    }
-
-    fn push_squares(
-        &self,
-        svg: &mut String,
-        cards: CardSet,
-        at: (f32, f32),
-        style: &str,
-        title: &str,
-    ) {
-        if cards.is_empty() {
-            return;
-        }
-        let _ = write!(svg, "<path {style} d=\"");
-        let edge = self.scale.square;
-        for card in cards {
-            let (x, y) = self.corner(card, at);
-            let _ = write!(svg, "M{x:.1} {y:.1}h{edge}v{edge}h-{edge}z");
-        }
-        let _ = write!(svg, "\"><title>{}</title></path>", Escaped(title));
-    }
-
-    fn push_letters(&self, svg: &mut String, cards: CardSet, at: (f32, f32), look: &look::Look) {
-        let edge = self.scale.square;
-        // Two letters are narrower than they are high; three need a smaller font.
-        let font = edge * if look.letter.len() > 2 { 0.45 } else { 0.6 };
-        for card in cards {
-            let (x, y) = self.corner(card, at);
-            let _ = write!(
-                svg,
-                "<text class=\"letter\" x=\"{:.1}\" y=\"{:.1}\" font-size=\"{font:.1}\" \
-                 style=\"fill:{};stroke:{}\" pointer-events=\"none\">{}</text>",
-                x + edge / 2.0,
-                y + edge / 2.0 + font * 0.36,
-                look.ink,
-                look.base,
-                look.letter
-            );
-        }
-    }
-
-    fn push_crosses(&self, svg: &mut String, cards: CardSet, at: (f32, f32)) {
-        if cards.is_empty() {
-            return;
-        }
-        let edge = self.scale.square;
-        let stroke = (edge / 9.0).max(1.0);
-        let _ = write!(
-            svg,
-            "<path class=\"cross\" stroke-width=\"{stroke:.1}\" d=\""
-        );
-        for card in cards {
-            let (x, y) = self.corner(card, at);
-            let _ = write!(svg, "M{x:.1} {y:.1}l{edge} {edge}m0-{edge}l-{edge} {edge}");
-        }
-        svg.push_str("\"/>");
     }
 }
 
@@ -304,6 +182,13 @@ fn tooltip(node: &NodeView<'_>) -> String {
         let usable = free.difference(cards.unhealthy).len();
         let all = cards.all.len();
         let _ = write!(text, ", {usable} of {all} {} free", cards.kind);
+        if !cards.model.is_empty() {
+            let _ = write!(text, " ({})", cards.model);
+        }
+        for loose in &cards.loose {
+            let free = loose.all.saturating_sub(loose.used);
+            let _ = write!(text, ", {free} of {} {} free", loose.all, loose.profile);
+        }
     }
     if let Some((name, free, all)) = node.resources.iter().find(|(name, _, _)| *name == CPU) {
         let free = gangline::explain::Amount {

@@ -4,11 +4,12 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use gangline::{GangId, bits::CardSet, engine::NodeView};
+use gangline::{GangId, bits::CardSet, cluster::spec::CardMode, engine::NodeView};
 
 use super::{
-    Escaped, Keep,
+    Escaped, Keep, cards,
     look::{self, Look},
+    node::Scale,
     shortened,
 };
 use crate::output::{GangReport, text::admitted_if};
@@ -156,6 +157,41 @@ impl Side {
                 "<path class=\"cross\" stroke-width=\"1.6\" \
                  d=\"M0.5 {:.1}l{SWATCH} {SWATCH}m0-{SWATCH}l-{SWATCH} {SWATCH}\"/>",
                 y + 0.5
+            );
+        }
+        let all = || nodes.iter().flat_map(|node| &node.cards);
+        if all().any(|cards| !cards.parts.is_empty()) {
+            let text = "segment of a card: MIG instance, share or replica";
+            self.row("class=\"free\"", None, text, "");
+            let y = self.height - LINE - 4.0;
+            let _ = writeln!(
+                self.svg,
+                "<rect x=\"0.5\" y=\"{:.1}\" width=\"{:.1}\" height=\"{SWATCH}\" fill=\"{}\"/>",
+                y + 0.5,
+                SWATCH * 0.5,
+                look::single().fill
+            );
+        }
+        let is_cut =
+            |mode: &CardMode| matches!(mode, CardMode::Replicas(_) | CardMode::MigStatic(_));
+        if all().any(|cards| cards.modes.iter().any(is_cut)) {
+            let text = "instance or replica that exists";
+            self.row("class=\"outline\"", None, text, "");
+        }
+        let scale = Scale::for_nodes(nodes.len());
+        if all().any(|cards| cards::has_arcs(&scale, cards)) {
+            self.row(
+                "fill=\"none\"",
+                None,
+                "best links between cards",
+                "strong: within one member",
+            );
+            let y = self.height - LINE - 1.0;
+            let _ = writeln!(
+                self.svg,
+                "<path class=\"arc\" stroke=\"#a5afbb\" d=\"M1 {y:.1}C1 {:.1} {SWATCH} {:.1} {SWATCH} {y:.1}\"/>",
+                y + 12.0,
+                y + 12.0
             );
         }
         if nodes.iter().any(|node| node.unschedulable) {

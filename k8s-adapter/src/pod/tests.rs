@@ -181,15 +181,6 @@ fn nothing_asked_for_is_nothing() {
     expect("{}", &[]);
 }
 
-#[test]
-fn slices_and_shares_are_plain_resources() {
-    expect(
-        "spec: {containers: [{resources: {limits: {nvidia.com/mig-1g.10gb: 2,
-                                                   nvidia.com/gpu.shared: 1}}}]}",
-        &[("nvidia.com/gpu.shared", 1), ("nvidia.com/mig-1g.10gb", 2)],
-    );
-}
-
 const RESIZED: &str = "
 spec:
   containers:

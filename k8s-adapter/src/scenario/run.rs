@@ -21,7 +21,7 @@ use super::{
     known::Known,
     outside::Outside,
 };
-use crate::output::{GangReport, Nodes, ReasonReport, hash_text, text, verdict_word};
+use crate::output::{GangReport, MemberReport, Nodes, ReasonReport, hash_text, text, verdict_word};
 
 /// More rounds of decisions than this at one moment mean that the engine and the outside chase each
 /// other for ever.
@@ -73,6 +73,8 @@ pub struct DecisionLine {
     pub verdict: Verdict,
     /// Its places after the decision, for people.
     pub places: String,
+    /// Its members that have a place after the decision.
+    pub members: Vec<MemberReport>,
     /// Why it waits.
     pub reason: Option<ReasonReport>,
 }
@@ -82,8 +84,17 @@ pub struct DecisionLine {
 pub fn run(
     scenario: &Scenario,
     until: Option<Nanos>,
-    mut progress: impl FnMut(u64, u64),
+    progress: impl FnMut(u64, u64),
 ) -> Result<Outcome, ScenarioError> {
+    play(scenario, until, progress).map(|(outcome, _)| outcome)
+}
+
+/// The same as [`run`], and the engine as it is at the end.
+pub fn play(
+    scenario: &Scenario,
+    until: Option<Nanos>,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<(Outcome, Scheduler), ScenarioError> {
     let mut play = Play::new(scenario)?;
     let known = Known::new(scenario, &play.scheduler.config().levels);
     for (index, expect) in scenario.expect.iter().enumerate() {
@@ -144,7 +155,7 @@ pub fn run(
             ));
         }
     }
-    Ok(Outcome {
+    let outcome = Outcome {
         schema_version: crate::output::SCHEMA_VERSION,
         scenario: scenario.scenario.clone(),
         passed: failures.is_empty(),
@@ -152,7 +163,8 @@ pub fn run(
         timeline,
         failures,
         decision_hash,
-    })
+    };
+    Ok((outcome, play.scheduler))
 }
 
 /// An entry that is due: where it is written, its action, and the refusal that it wants.
@@ -393,7 +405,8 @@ impl Play {
             lines.push(DecisionLine {
                 gang: report.full_name(),
                 verdict: decision.verdict,
-                places: text::nodes_text(&report.members),
+                places: text::places_text(&report.members),
+                members: report.members,
                 reason: reason.map(Into::into),
             });
         }

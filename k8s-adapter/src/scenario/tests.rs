@@ -44,7 +44,10 @@ fn an_expectation_about_a_name_that_nothing_has_is_refused() {
     let head = "levels: [rack]\nnodes: [{name: n1, cards: 1, labels: {rack: r1}}]\n\
                 work: [{gang: g, min: 1}]\nexpect:\n";
     for (expected, says) in [
-        ("within: {rak: r1}", "within: there is no level \"rak\"; accepted: node, rack"),
+        (
+            "within: {rak: r1}",
+            "within: there is no level \"rak\"; accepted: node, rack",
+        ),
         ("domains: {rak: 1}", "domains: there is no level"),
         ("distinct: rak", "distinct: there is no level"),
         ("on: {n7: 0}", "no node is ever called \"n7\""),
@@ -66,23 +69,59 @@ fn an_expectation_about_a_card_that_is_not_there_does_not_hold() {
     let failures = outcome.failures.join("; ");
     assert_eq!(outcome.failures.len(), 2, "{failures}");
     assert!(failures.contains("there is no card 7"), "{failures}");
-    assert!(failures.contains("untouched: expected [0, 1, 7], is [0-1]"), "{failures}");
+    assert!(
+        failures.contains("untouched: expected [0, 1, 7], is [0-1]"),
+        "{failures}"
+    );
 }
 
 #[test]
 fn what_is_wrong_with_cards_says_what_would_be_accepted() {
     for (text, says) in [
-        ("nodes: [{name: n1, cards: 1, modes: halves}]", "mig-dynamic"),
-        ("nodes: [{name: n1, cards: 1, modes: {mig-static: [1g.5gb]}}]", "PROFILE@START"),
-        ("nodes: [{name: n1, cards: 1, links: dgx-9}]", "no known machine"),
-        ("nodes: [{name: n1, modes: shared}]", "modes: the node has no cards"),
-        ("work: [{single: p, pod: {near: numa-node}}]", "near: the pod asks for no cards"),
-        ("work: [{single: p, pod: {cards: 1, replicas: 1}}]", "cards of one kind"),
-        ("work: [{single: p, pod: {cards: 2, on: same}}]", "on: of whole cards"),
-        ("work: [{single: p, pod: {share: {memory: much}}}]", "memory"),
-        ("work: [{single: p, pod: {share: {memory: -1Gi}}}]", "zero or more"),
-        ("work: [{single: p, pod: {share: {memory: 1Gi, cpu: 1}}}]", "cpu"),
-        ("work: [{single: p, pod: {cards: 1, overhead: {process: 1}}}]", "process"),
+        (
+            "nodes: [{name: n1, cards: 1, modes: halves}]",
+            "mig-dynamic",
+        ),
+        (
+            "nodes: [{name: n1, cards: 1, modes: {mig-static: [1g.5gb]}}]",
+            "PROFILE@START",
+        ),
+        (
+            "nodes: [{name: n1, cards: 1, links: dgx-9}]",
+            "no known machine",
+        ),
+        (
+            "nodes: [{name: n1, modes: shared}]",
+            "modes: the node has no cards",
+        ),
+        (
+            "work: [{single: p, pod: {near: numa-node}}]",
+            "near: the pod asks for no cards",
+        ),
+        (
+            "work: [{single: p, pod: {cards: 1, replicas: 1}}]",
+            "cards of one kind",
+        ),
+        (
+            "work: [{single: p, pod: {cards: 2, on: same}}]",
+            "on: of whole cards",
+        ),
+        (
+            "work: [{single: p, pod: {share: {memory: much}}}]",
+            "memory",
+        ),
+        (
+            "work: [{single: p, pod: {share: {memory: -1Gi}}}]",
+            "zero or more",
+        ),
+        (
+            "work: [{single: p, pod: {share: {memory: 1Gi, cpu: 1}}}]",
+            "cpu",
+        ),
+        (
+            "work: [{single: p, pod: {cards: 1, overhead: {process: 1}}}]",
+            "process",
+        ),
     ] {
         let said = error(&format!("{text}\n"));
         assert!(said.contains(says), "{text}: {said}");
@@ -90,7 +129,10 @@ fn what_is_wrong_with_cards_says_what_would_be_accepted() {
     let bind = "nodes: [{name: n1, cards: 1, model: NVIDIA-H200, modes: mig-dynamic}]\n\
                 work: [{single: p, pod: {slices: {1g.18gb: 1}}}]\n\
                 events: [{at: 0s, bind: {pod: p, node: n1, parts: [PART]}}]\n";
-    for (part, says) in [("0:1g.5gb@0", "no MIG profile"), ("1g.18gb@0", "no part of a card")] {
+    for (part, says) in [
+        ("0:1g.5gb@0", "no MIG profile"),
+        ("1g.18gb@0", "no part of a card"),
+    ] {
         let said = error(&bind.replace("PART", &format!("{part:?}")));
         assert!(said.contains(says), "{part}: {said}");
     }

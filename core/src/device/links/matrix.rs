@@ -366,12 +366,12 @@ fn check_nics(nics: &[Nic], cards: usize) -> Result<(), LinkError> {
         let is_name = !nic.name.is_empty() && nic.name.bytes().all(is_plain);
         if !is_name || !is_new || nic.name.starts_with("GPU") {
             return Err(LinkError::NicName {
-                name: nic.name.as_ref().into(),
+                name: text::shortened(&nic.name),
             });
         }
         if nic.links.len() != cards {
             return Err(LinkError::RowLength {
-                row: nic.name.as_ref().into(),
+                row: text::shortened(&nic.name),
                 found: nic.links.len(),
                 expected: cards,
             });
@@ -379,7 +379,7 @@ fn check_nics(nics: &[Nic], cards: usize) -> Result<(), LinkError> {
         let mut links = nic.links.iter().enumerate();
         if let Some((card, link)) = links.find(|(_, link)| !link.is_pcie()) {
             return Err(LinkError::Cell {
-                row: nic.name.as_ref().into(),
+                row: text::shortened(&nic.name),
                 column: text::card(card),
                 value: alloc::format!("{link}"),
                 accepted: Link::ACCEPTED_PCIE,

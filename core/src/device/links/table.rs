@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::{
     Link, LinkMatrix, NVLINK_GIGABYTES_PER_SECOND, Nearness,
-    build::{Sets, canonical, lowest_of, twins},
+    build::{Sets, canonical, lowest, lowest_of, members, twins},
     ring,
     score::Scores,
 };
@@ -61,6 +61,8 @@ pub struct LinkTable {
     capacity: Vec<u8>,
     worth: Vec<i32>,
     standing: Vec<i32>,
+    /// By set, 64 in a word: see [`LinkTable::is_fabric`].
+    fabric: Vec<u64>,
 }
 
 /// Up to so many cards a state is the free set itself, so that no look-up counts twins.
@@ -82,6 +84,7 @@ impl LinkTable {
             capacity: Vec::new(),
             worth: Vec::new(),
             standing: Vec::new(),
+            fabric: fabric_rings(matrix),
         };
         if cards > CARDS_BY_SET && table.classes.len() < cards {
             let mut states = 1;
@@ -252,6 +255,14 @@ impl LinkTable {
             .unwrap_or_default()
     }
 
+    /// Whether some ring over the cards of a set runs over NVLink or XGMI alone. O(1).
+    pub fn is_fabric(&self, set: CardSet) -> bool {
+        let set = self.clip(set) as usize;
+        self.fabric
+            .get(set / 64)
+            .is_some_and(|word| word >> (set % 64) & 1 == 1)
+    }
+
     /// How the cards of a set hang together. For people: 2^cards steps.
     pub fn describe(&self, set: CardSet) -> Description {
         let set = self.clip(set);
@@ -291,6 +302,36 @@ impl LinkTable {
     pub fn matrix(&self) -> &LinkMatrix {
         &self.matrix
     }
+}
+
+/// The sets of two cards and more with a ring of fabric links, as bits. By paths from the lowest card:
+/// `ends` holds where a path over exactly the set may end.
+fn fabric_rings(matrix: &LinkMatrix) -> Vec<u64> {
+    let cards = matrix.cards() as usize;
+    let mut joined = [0_usize; 16];
+    for (a, joined) in joined.iter_mut().enumerate().take(cards) {
+        let near = (0..cards).filter(|&b| {
+            let link = matrix.link(a as u32, b as u32);
+            link.is_some_and(Link::is_fabric)
+        });
+        *joined = near.fold(0, |near, b| near | 1 << b);
+    }
+    let mut ends = vec![0_u16; 1 << cards];
+    let mut rings = vec![0_u64; (1_usize << cards).div_ceil(64)];
+    for set in 1..1_usize << cards {
+        let first = lowest(set);
+        if set == first {
+            ends[set] = first as u16;
+            continue;
+        }
+        let may_end = |last: &usize| usize::from(ends[set ^ 1 << *last]) & joined[*last] != 0;
+        let found = members(set ^ first).filter(may_end);
+        ends[set] = found.fold(0, |ends, last| ends | 1 << last);
+        if usize::from(ends[set]) & joined[first.trailing_zeros() as usize] != 0 {
+            rings[set / 64] |= 1 << (set % 64);
+        }
+    }
+    rings
 }
 
 /// `NV2 50 GB/s`, `SYS`, `alone`.

@@ -20,8 +20,8 @@ pub(super) fn pair(pair: Pair) -> String {
 /// A cell: `X`, a link, or a link and the PCIe path beneath it as in `NV2/PHB`.
 pub(super) fn cell(text: &str, row: &str, column: &str) -> Result<Option<Pair>, LinkError> {
     let refused = |_| LinkError::Cell {
-        row: row.into(),
-        column: column.into(),
+        row: shortened(row),
+        column: shortened(column),
         value: shortened(text),
         accepted: Link::ACCEPTED,
     };
@@ -206,8 +206,8 @@ pub(super) fn pcie_link(text: &str, row: &str, column: &str) -> Result<Link, Lin
     match text.parse::<Link>() {
         Ok(link) if link.is_pcie() => Ok(link),
         _ => Err(LinkError::Cell {
-            row: row.into(),
-            column: column.into(),
+            row: shortened(row),
+            column: shortened(column),
             value: shortened(text),
             accepted: Link::ACCEPTED_PCIE,
         }),

@@ -56,7 +56,9 @@ impl<'a> Header<'a> {
     fn add(&mut self, word: &'a str) -> Result<(), LinkError> {
         if !word.starts_with("GPU") {
             self.nics.push(word);
-            return Ok(());
+            let found = self.nics.len();
+            let fits = found <= LinkMatrix::MAX_NICS;
+            return fits.then_some(()).ok_or(LinkError::NicCount { found });
         }
         let expected = card(self.cards);
         if word != expected || !self.nics.is_empty() {
@@ -183,7 +185,7 @@ fn check_mirrored(nics: &[Nic], row: &str, cells: &[&str]) -> Result<(), LinkErr
         let found = pcie_link(text, row, &card(column))?;
         if found != *link {
             return Err(LinkError::Asymmetric {
-                row: row.into(),
+                row: shortened(row),
                 column: card(column),
                 found: String::from(found),
                 mirrored: String::from(*link),

@@ -98,12 +98,15 @@ impl Profile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProfileIx(pub u8);
 
-/// What one card holds: the occupied units, and the media engines in use that can run out.
-/// The default is an empty card. 4 bytes.
+/// What one card holds: the occupied units, where instances start, and the media engines in use
+/// that can run out. The default is an empty card. 6 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MigState {
     /// Bit `i` is set when unit `i` is occupied.
     pub mask: u16,
+    /// Bit `i` is set when an instance starts at unit `i`. What fits does not depend on it, but what
+    /// will be free when an instance ends does.
+    starts: u16,
     /// Bits 0..4: optical flow accelerators in use. Bits 4..8: decoders in use, where they count.
     engines: u16,
 }
@@ -112,12 +115,17 @@ impl MigState {
     /// A card with nothing on it.
     pub const EMPTY: Self = Self {
         mask: 0,
+        starts: 0,
         engines: 0,
     };
 
     /// A state in which these units are occupied, nobody knows by what: no media engine is in use.
     pub const fn occupied(mask: u16) -> Self {
-        Self { mask, engines: 0 }
+        Self {
+            mask,
+            starts: 0,
+            engines: 0,
+        }
     }
 
     /// Whether nothing is on the card.
@@ -128,6 +136,11 @@ impl MigState {
     /// Media engines in use, all together.
     pub(crate) const fn engines_in_use(self) -> u32 {
         (self.ofa() + self.media()) as u32
+    }
+
+    /// Where instances start, as a mask of units; those that nobody told are missing.
+    pub(super) const fn begins(self) -> u16 {
+        self.starts
     }
 
     /// Optical flow accelerators in use.
@@ -221,6 +234,7 @@ impl Geometry {
         }
         Some(MigState {
             mask: state.mask | (self.grid.units(ix) << start),
+            starts: state.starts | 1 << start,
             engines: state.engines + self.grid.engine_use(ix),
         })
     }
@@ -239,6 +253,7 @@ impl Geometry {
         }
         Some(MigState {
             mask: state.mask & !units,
+            starts: state.starts & !(1 << start),
             engines: state.engines - used,
         })
     }
@@ -264,8 +279,14 @@ impl Geometry {
 
     /// Whether everything that can be added to `other` can be added to `state` too. O(1).
     pub fn covers(&self, state: MigState, other: MigState) -> bool {
-        let (mine, others) = (self.grid.reach(state), self.grid.reach(other));
+        let (mine, others) = (self.reach(state), self.reach(other));
         mine & others == others
+    }
+
+    /// Which multisets of profiles can still be added, as a word that equals another's if they can be
+    /// added there too. O(1): one look-up.
+    pub(crate) fn reach(&self, state: MigState) -> u128 {
+        self.grid.reach(state)
     }
 
     /// The start that leaves the most open: highest [`flexibility`](Self::flexibility), then

@@ -14,7 +14,6 @@ use super::{
 use crate::{
     cluster::NodeSpec,
     device::{self, Devices},
-    units::Uid,
 };
 
 impl Scheduler {
@@ -94,7 +93,8 @@ impl Scheduler {
     /// uid, those that we would have given, from healthy cards first. It depends on the set of pods
     /// alone, not on the order in which they were seen. `fresh` is on the ledger but not charged yet.
     pub(super) fn settle_devices(&mut self, node: NodeIx, fresh: Option<PodIx>) {
-        let mut wanting: SmallVec<[(bool, Uid, PodIx); 16]> = SmallVec::new();
+        let mut wanting = core::mem::take(&mut self.wanting);
+        wanting.clear();
         for &ix in self.pods_on(node) {
             let Some(pod) = self.pods.get(ix.0) else {
                 continue;
@@ -106,14 +106,14 @@ impl Scheduler {
                 wanting.push((pod.spec.devices.is_none() && !held, pod.spec.uid, ix));
             }
         }
-        if wanting.is_empty() {
-            return;
-        }
         wanting.sort_unstable();
         let mut dealt = core::mem::take(&mut self.dealt);
-        dealt.clone_from(&self.cluster.node(node).cards);
-        dealt.empty();
-        let mut given: SmallVec<[(PodIx, Devices); 16]> = SmallVec::new();
+        let mut given = core::mem::take(&mut self.given);
+        given.clear();
+        if !wanting.is_empty() {
+            dealt.clone_from(&self.cluster.node(node).cards);
+            dealt.empty();
+        }
         for &(_, _, ix) in &wanting {
             let Some(pod) = self.pods.get(ix.0) else {
                 continue;
@@ -133,9 +133,9 @@ impl Scheduler {
             let devices = device::deal(&mut dealt, ask, said);
             given.push((ix, devices));
         }
-        self.dealt = dealt;
+        (self.dealt, self.wanting) = (dealt, wanting);
         // Take all back first, so that no device is given twice on the way.
-        given.retain(|&mut (ix, devices)| {
+        given.retain(|&(ix, devices)| {
             let changes = self
                 .charge_of(ix)
                 .is_some_and(|(_, charge)| charge.devices != devices);
@@ -154,6 +154,7 @@ impl Scheduler {
                 }
             }
         }
+        self.given = given;
     }
 }
 

@@ -1,5 +1,7 @@
 //! Nodes and pods together: what is asked for meets what there is.
 
+use std::fmt::Write as _;
+
 use gangline::{Config, Scheduler};
 
 use crate::{
@@ -8,14 +10,17 @@ use crate::{
     world::{Builder, Options},
 };
 
-/// Names of the pods that get a place, in order of their names.
+/// Names of the pods that get a place, in the order of their names. They come one after the other.
 fn placed(node: &str, pods: &[(&str, &str, &str)]) -> Vec<String> {
     let mut yaml = format!("apiVersion: v1\nkind: Node\n{node}\n");
-    for (name, limits, annotations) in pods {
-        yaml += &format!(
-            "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, annotations: {{{annotations}}}}}\n\
+    for (second, (name, limits, annotations)) in pods.iter().enumerate() {
+        write!(
+            yaml,
+            "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name},
+               creationTimestamp: '2026-01-01T00:00:{second:02}Z', annotations: {{{annotations}}}}}\n\
              spec: {{containers: [{{name: m, resources: {{limits: {{{limits}}}}}}}]}}\n"
-        );
+        )
+        .unwrap();
     }
     let options = Options::default();
     let mut progress = |_, _| ();
@@ -33,7 +38,7 @@ fn placed(node: &str, pods: &[(&str, &str, &str)]) -> Vec<String> {
     while !scheduler.decide(world.now).is_empty() {}
     scheduler.check().unwrap();
     let report = Report::new(&scheduler, scheduler.gangs(), Vec::new(), || ());
-    text::plan(&report, false);
+    text::plan(&report, false, false);
     let mut placed = Vec::new();
     for gang in scheduler.gangs() {
         let members = scheduler.gang(gang).unwrap().members;

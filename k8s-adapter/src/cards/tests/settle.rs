@@ -1,5 +1,7 @@
 //! What is known once all objects are.
 
+use std::fmt::Write as _;
+
 use gangline::{Event, cluster::spec::CardMode, gang::PodSpec};
 
 use crate::{
@@ -68,10 +70,12 @@ fn shares_of_one_group_of_kai_are_on_one_card() {
         } else {
             format!("runai-gpu-group: {group}")
         };
-        yaml += &format!(
+        write!(
+            yaml,
             "\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{{label}}}, annotations: \
              {{gpu-fraction: '0.5'}}}}\nspec: {{nodeName: n1}}\n---\n"
-        );
+        )
+        .unwrap();
     }
     let world = world(&yaml);
     let card = |name: &str| pod(&world, name).devices.map(|devices| devices.cards.0);
@@ -90,11 +94,13 @@ fn exclusive_cards_are_the_gangs_or_the_single_pods() {
     );
     let group = "labels: {scheduling.x-k8s.io/pod-group: g}, ";
     for (name, label) in [("a", group), ("b", group), ("c", "")] {
-        yaml += &format!(
+        write!(
+            yaml,
             "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: prod, {label}annotations: \
              {{gangline.io/exclusive-cards: 'true'}}}}\nspec: {{containers: [{{name: m, resources: \
              {{limits: {{nvidia.com/gpu: 1}}}}}}]}}\n---\n"
-        );
+        )
+        .unwrap();
     }
     let world = world(&yaml);
     let word = |name: &str| pod(&world, name).template.cards.clone().unwrap().exclusive;

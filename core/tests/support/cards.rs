@@ -1,0 +1,469 @@
+//! What is on each card of a node, kept as plain lists and checked by rules written from their
+//! description alone: nothing twice, nothing that is not there. Shares nothing with the device layer
+//! but the published tables of profiles and overheads.
+#![allow(dead_code, unreachable_pub, reason = "each user has its own part")]
+
+use std::collections::HashSet;
+
+use gangline::{
+    cluster::{NodeCards, NodeSpec, spec::CardMode},
+    device::{
+        Devices, Slice,
+        links::{Link, Nearness},
+        mig::{Geometry, Profile},
+        model::{self, CardModel},
+        overhead::{Inside, OverheadTable},
+    },
+    request::{Apart, CardRequest, CardWant, ShareMemory, SliceChoice, Template},
+};
+
+/// What is on one card now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Card {
+    pub whole: bool,
+    /// Position in the model's list of profiles, start.
+    pub instances: Vec<(usize, u8)>,
+    pub memory_mib: u64,
+    /// Shares that count overheads: as long as there are some, the card's reserve is nobody's.
+    pub reserving: u32,
+    pub compute_milli: u32,
+    pub replicas: u32,
+    pub parts: u32,
+    pub exclusive: String,
+    /// Share groups that have a member on it.
+    pub groups: Vec<String>,
+}
+
+impl Card {
+    pub fn is_empty(&self) -> bool {
+        !self.whole && self.parts == 0
+    }
+}
+
+/// One node now.
+#[derive(Clone, Debug)]
+pub struct Room {
+    pub cards: Vec<Card>,
+    /// Used of each kind of loose slice.
+    pub loose: Vec<u32>,
+    pub cpu: i64,
+    /// Share groups of pods here, whether they got a card or not.
+    pub groups: Vec<String>,
+}
+
+/// One part of a member, as a node of some kind sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    Whole,
+    /// Positions of profiles that would do, cheapest first.
+    Slice(Vec<usize>),
+    Share {
+        memory_mib: u64,
+        compute_milli: u32,
+    },
+    Replica,
+}
+
+pub fn model_of(cards: &NodeCards) -> Option<&'static CardModel> {
+    if cards.memory_mib > 0 {
+        model::find_with_memory(&cards.model, cards.memory_mib)
+    } else {
+        model::find(&cards.model)
+    }
+}
+
+pub fn geometry(cards: &NodeCards) -> Option<&'static Geometry> {
+    model_of(cards)?.mig
+}
+
+pub fn memory(cards: &NodeCards) -> u32 {
+    if cards.memory_mib > 0 {
+        cards.memory_mib
+    } else {
+        model_of(cards).map_or(0, |model| model.memory_mib)
+    }
+}
+
+pub fn mode(cards: &NodeCards, card: usize) -> &CardMode {
+    match cards.modes.as_slice() {
+        [] => &CardMode::Whole,
+        [one] => one,
+        modes => &modes[card],
+    }
+}
+
+pub fn memory_for(cards: &NodeCards, ask: &CardRequest) -> u64 {
+    memory_with(cards, ask.overhead.processes > 0)
+}
+
+/// Memory of a card that all shares together may take.
+pub fn memory_with(cards: &NodeCards, reserving: bool) -> u64 {
+    let all = memory(cards);
+    if reserving {
+        OverheadTable::DEFAULT.usable_mib(all, Inside::Card).into()
+    } else {
+        all.into()
+    }
+}
+
+fn needed(cards: &NodeCards, ask: &CardRequest, mib: u32, inside: Inside) -> u32 {
+    let capability = model_of(cards).and_then(|model| model.compute_capability);
+    OverheadTable::DEFAULT
+        .need_mib(mib, ask.overhead, inside, capability)
+        .total
+}
+
+/// The kinds of part that a member needs on a node with these cards, one entry a part; `None`: the
+/// cards cannot have them.
+pub fn parts(cards: &NodeCards, ask: &CardRequest) -> Option<Vec<Part>> {
+    Some(match &ask.want {
+        CardWant::Whole(count) => vec![Part::Whole; *count as usize],
+        CardWant::Replicas { count, .. } => vec![Part::Replica; *count as usize],
+        CardWant::Shares {
+            count,
+            memory: wanted,
+            compute_milli,
+            ..
+        } => {
+            let mut compute_milli = *compute_milli;
+            let memory_mib = match *wanted {
+                ShareMemory::Mib(0) | ShareMemory::Milli(0) => 0,
+                ShareMemory::Mib(mib) => needed(cards, ask, mib, Inside::Card).into(),
+                // A part of something unknown is a part of the card.
+                ShareMemory::Milli(milli) if memory(cards) == 0 => {
+                    compute_milli = compute_milli.max(milli);
+                    0
+                }
+                ShareMemory::Milli(milli) => {
+                    (memory_for(cards, ask) * u64::from(milli) / 1000).max(1)
+                }
+            };
+            let share = Part::Share {
+                memory_mib,
+                compute_milli,
+            };
+            vec![share; *count as usize]
+        }
+        CardWant::Slices { slices, .. } => {
+            let profiles = geometry(cards)?.profiles;
+            let mut parts = Vec::new();
+            for slice in slices {
+                let will_do = |profile: &Profile| match &slice.slice {
+                    SliceChoice::Profile(name) => profile.names().any(|known| known == name),
+                    SliceChoice::AtLeast {
+                        memory_mib,
+                        compute_slices,
+                    } => {
+                        let mib = needed(cards, ask, *memory_mib, Inside::MigInstance);
+                        profile.memory_mib >= mib && profile.compute_slices >= *compute_slices
+                    }
+                };
+                let fitting: Vec<usize> = (0..profiles.len())
+                    .filter(|&at| will_do(&profiles[at]))
+                    .collect();
+                if fitting.is_empty() {
+                    return None;
+                }
+                for _ in 0..slice.count {
+                    parts.push(Part::Slice(fitting.clone()));
+                }
+            }
+            parts
+        }
+    })
+}
+
+pub fn apart(ask: &CardRequest) -> Apart {
+    match &ask.want {
+        CardWant::Whole(_) => Apart::Distinct,
+        CardWant::Slices { cards, .. }
+        | CardWant::Shares { cards, .. }
+        | CardWant::Replicas { cards, .. } => *cards,
+    }
+}
+
+pub fn passes(cards: &NodeCards, ask: &CardRequest) -> bool {
+    let known = model_of(cards).map_or("", |model| model.name);
+    let named = ask.models.is_empty()
+        || ask
+            .models
+            .iter()
+            .any(|model| *model == cards.model || model == known);
+    named && memory(cards) >= ask.min_card_memory_mib
+}
+
+/// Whether a legal set of instances stays legal: no unit twice, engines suffice.
+pub fn is_legal(geometry: &Geometry, instances: &[(usize, u8)]) -> bool {
+    let mut units = 0_u32;
+    let (mut ofa, mut decoders) = (0, 0);
+    for &(profile, start) in instances {
+        let profile = &geometry.profiles[profile];
+        let covered = ((1_u32 << profile.units) - 1) << start;
+        if !profile.starts.contains(&start) || units & covered != 0 {
+            return false;
+        }
+        units |= covered;
+        ofa += profile.engines.ofa;
+        decoders += profile.engines.decoder;
+    }
+    // Decoders run out on the RTX PRO 6000 alone; elsewhere instances share what their slices bring.
+    ofa <= geometry.engines.ofa && (geometry.units != 12 || decoders <= geometry.engines.decoder)
+}
+
+pub fn exists(mode: &CardMode, geometry: &Geometry, profile: usize, start: u8) -> bool {
+    match mode {
+        CardMode::MigDynamic => true,
+        CardMode::MigStatic(instances) => instances.iter().any(|instance| {
+            instance.start == start
+                && geometry.profiles[profile]
+                    .names()
+                    .any(|name| name == instance.profile)
+        }),
+        _ => false,
+    }
+}
+
+impl Room {
+    pub fn new(node: &NodeSpec) -> Self {
+        let cards = &node.cards[0];
+        Self {
+            cards: vec![Card::default(); cards.count as usize],
+            loose: vec![0; cards.slices.len()],
+            cpu: node.resources.get("cpu").copied().unwrap_or(0),
+            groups: vec![],
+        }
+    }
+}
+
+/// Adds what a pod holds to its node. Errors: something is given twice, or does not exist. `strict`:
+/// it is a new member, and every condition of its request must hold.
+pub fn take(
+    node: &NodeSpec,
+    room: &mut Room,
+    template: &Template,
+    devices: &Devices,
+    strict: bool,
+) -> Result<(), String> {
+    let cards = &node.cards[0];
+    let Some(ask) = &template.cards else {
+        return Ok(());
+    };
+    room.cpu -= template.resources.get("cpu").copied().unwrap_or(0);
+    if strict && room.cpu < 0 && template.resources.contains_key("cpu") {
+        return Err("no processor time".into());
+    }
+    if !ask.share_group.is_empty() {
+        room.groups.push(ask.share_group.clone());
+    }
+    if *devices == Devices::NONE && !strict {
+        return Ok(());
+    }
+    if strict && !passes(cards, ask) {
+        return Err("a card of another model or with too little memory".into());
+    }
+    let slices: Vec<Slice> = devices.slices().collect();
+    let set: Vec<u32> = devices.cards.iter().collect();
+    if strict || slices.is_empty() {
+        for &card in &set {
+            if card >= cards.count {
+                return Err(format!("there is no card {card}"));
+            }
+            if strict && cards.unhealthy.contains(card) {
+                return Err(format!("card {card} is unhealthy"));
+            }
+            if strict && ask.only.is_some_and(|only| !only.contains(card)) {
+                return Err(format!("card {card} is not one of those named"));
+            }
+        }
+    }
+    if let CardWant::Whole(count) = ask.want {
+        if !slices.is_empty() {
+            return Err("slices of a whole card".into());
+        }
+        if strict && set.len() != count as usize {
+            return Err(format!("{} cards instead of {count}", set.len()));
+        }
+        if strict && !near(cards, &set, ask.near) {
+            return Err(format!("cards {set:?} are not near each other"));
+        }
+        for &card in &set {
+            let mode = mode(cards, card as usize);
+            let whole = matches!(
+                mode,
+                CardMode::Whole | CardMode::Shared | CardMode::MigDynamic
+            );
+            if strict && !whole {
+                return Err(format!("card {card} is not given as a whole"));
+            }
+            let card = &mut room.cards[card as usize];
+            if !card.is_empty() {
+                return Err("a card that somebody has".into());
+            }
+            card.whole = true;
+        }
+        return Ok(());
+    }
+    let mut parts = parts(cards, ask).ok_or("parts that these cards do not have")?;
+    if slices.len() != parts.len() {
+        return Err(format!("{} parts instead of {}", slices.len(), parts.len()));
+    }
+    let loose: Vec<(&String, &u32)> = cards.slices.iter().collect();
+    let known: Vec<u32> = slices
+        .iter()
+        .filter(|slice| slice.card != Slice::NO_CARD)
+        .map(|slice| slice.card.into())
+        .collect();
+    let mut union = known.clone();
+    union.sort_unstable();
+    union.dedup();
+    if union != set {
+        return Err(format!("cards {set:?} for slices on {union:?}"));
+    }
+    if strict {
+        let different = known.iter().collect::<HashSet<_>>().len();
+        let fine = match apart(ask) {
+            Apart::Any => true,
+            Apart::Distinct => different == known.len(),
+            Apart::Same => different <= 1 && (known.len() == slices.len() || slices.len() == 1),
+        };
+        if !fine {
+            return Err(format!("parts on cards {known:?}, wanted {:?}", apart(ask)));
+        }
+    }
+    for slice in &slices {
+        if slice.card == Slice::NO_CARD {
+            let at = usize::from(slice.profile);
+            let Some((name, all)) = loose.get(at) else {
+                return Err("a loose slice that does not exist".into());
+            };
+            room.loose[at] += 1;
+            if room.loose[at] > **all {
+                return Err(format!("too many of the loose {name}"));
+            }
+            let will_do = |part: &Part| match part {
+                Part::Slice(profiles) => profiles.iter().any(|&profile| {
+                    geometry(cards).is_some_and(|geometry| {
+                        geometry.profiles[profile]
+                            .names()
+                            .any(|known| known == *name)
+                    })
+                }),
+                _ => false,
+            };
+            if strict && !parts.iter().any(will_do) {
+                return Err(format!("a {name} that was not asked for"));
+            }
+            if strict
+                && (ask.only.is_some() || !ask.share_group.is_empty() || !ask.exclusive.is_empty())
+            {
+                return Err("a slice of an unknown card, with conditions on the card".into());
+            }
+            continue;
+        }
+        let index = usize::from(slice.card);
+        let Some(card) = room.cards.get_mut(index) else {
+            return Err(format!("there is no card {index}"));
+        };
+        if card.whole {
+            return Err(format!("card {index} is taken as a whole"));
+        }
+        if card.parts > 0 && card.exclusive != ask.exclusive {
+            return Err(format!("card {index} is somebody's own"));
+        }
+        card.parts += 1;
+        card.exclusive.clone_from(&ask.exclusive);
+        if !ask.share_group.is_empty() && !card.groups.contains(&ask.share_group) {
+            card.groups.push(ask.share_group.clone());
+        }
+        let mode = mode(cards, index);
+        let found = match slice.profile {
+            Slice::REPLICA => {
+                card.replicas += 1;
+                let CardMode::Replicas(all) = mode else {
+                    return Err(format!("card {index} has no replicas"));
+                };
+                if card.replicas > *all {
+                    return Err(format!("card {index}: more than {all} replicas"));
+                }
+                parts.iter().position(|part| *part == Part::Replica)
+            }
+            Slice::SHARE => {
+                let share = parts
+                    .iter()
+                    .position(|part| matches!(part, Part::Share { .. }));
+                if let Some(Part::Share {
+                    memory_mib,
+                    compute_milli,
+                }) = share.map(|at| &parts[at])
+                {
+                    card.memory_mib += memory_mib;
+                    card.compute_milli += compute_milli;
+                    card.reserving += u32::from(*memory_mib > 0 && ask.overhead.processes > 0);
+                    let all = memory_with(cards, card.reserving > 0);
+                    if card.memory_mib > all {
+                        return Err(format!("card {index}: {} of {all} MiB", card.memory_mib));
+                    }
+                    if card.compute_milli > 1000 {
+                        return Err(format!("card {index}: {} thousandths", card.compute_milli));
+                    }
+                }
+                if *mode != CardMode::Shared {
+                    return Err(format!("card {index} is not shared"));
+                }
+                share
+            }
+            id => {
+                let geometry = geometry(cards).ok_or("a slice of a card without MIG")?;
+                let profile = geometry
+                    .profiles
+                    .iter()
+                    .position(|profile| profile.id == id);
+                let profile = profile.ok_or("a profile that does not exist")?;
+                if !exists(mode, geometry, profile, slice.start) {
+                    return Err(format!("card {index} has no such instance"));
+                }
+                card.instances.push((profile, slice.start));
+                if !is_legal(geometry, &card.instances) {
+                    return Err(format!("card {index}: instances {:?}", card.instances));
+                }
+                parts.iter().position(
+                    |part| matches!(part, Part::Slice(profiles) if profiles.contains(&profile)),
+                )
+            }
+        };
+        match found {
+            Some(at) => drop(parts.remove(at)),
+            None => return Err("a part that was not asked for".into()),
+        }
+    }
+    if strict && !ask.share_group.is_empty() {
+        let on: Vec<usize> = (0..room.cards.len())
+            .filter(|&card| room.cards[card].groups.contains(&ask.share_group))
+            .collect();
+        if on.len() > 1 {
+            return Err(format!("share group {} on cards {on:?}", ask.share_group));
+        }
+    }
+    Ok(())
+}
+
+pub fn near(cards: &NodeCards, set: &[u32], near: Nearness) -> bool {
+    let pairs = || {
+        set.iter()
+            .enumerate()
+            .flat_map(move |(at, &a)| set[..at].iter().map(move |&b| (a, b)))
+    };
+    let Some(links) = &cards.links else {
+        return near == Nearness::Any || set.len() < 2;
+    };
+    pairs().all(|(a, b)| match near {
+        Nearness::Any => true,
+        Nearness::NvlinkIsland => matches!(
+            links.link(a, b),
+            Some(Link::Nvlink(_) | Link::Xgmi { hops: 1 })
+        ),
+        Nearness::NumaNode => {
+            links.numa_node(a).is_some() && links.numa_node(a) == links.numa_node(b)
+        }
+    })
+}
