@@ -43,7 +43,11 @@ pub type Wrong = Box<dyn std::error::Error>;
 fn read(name: &str) -> Result<Vec<Vec<String>>, Wrong> {
     let (path, _) = data(&format!("openb/{name}"));
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let fields = |line: &str| line.split(',').map(|field| field.trim().to_owned()).collect();
+    let fields = |line: &str| {
+        line.split(',')
+            .map(|field| field.trim().to_owned())
+            .collect()
+    };
     Ok(text.lines().map(fields).collect())
 }
 
@@ -72,7 +76,9 @@ impl Fleet {
             };
             let kind = find_or_push(&mut fleet.catalogue.kinds, kind);
             let free = (0..cards).map(|_| CardState::FREE);
-            fleet.nodes.push((NodeState::new(kind, milli_cpu, free), mib));
+            fleet
+                .nodes
+                .push((NodeState::new(kind, milli_cpu, free), mib));
             fleet.capacity += cards * 1000;
         }
         Ok(fleet)
@@ -88,15 +94,23 @@ impl Fleet {
             product.is_some_and(|product| models.split('|').any(|model| model == product))
         };
         let kinds = (0_u16..).zip(&self.catalogue.kinds);
-        Some(kinds.filter(|(_, kind)| named(kind)).map(|(ix, _)| ix).collect())
+        Some(
+            kinds
+                .filter(|(_, kind)| named(kind))
+                .map(|(ix, _)| ix)
+                .collect(),
+        )
     }
 }
 
 fn find_or_push<T: PartialEq>(items: &mut Vec<T>, item: T) -> u16 {
-    let at = items.iter().position(|known| *known == item).unwrap_or_else(|| {
-        items.push(item);
-        items.len() - 1
-    });
+    let at = items
+        .iter()
+        .position(|known| *known == item)
+        .unwrap_or_else(|| {
+            items.push(item);
+            items.len() - 1
+        });
     at as u16
 }
 
@@ -112,8 +126,12 @@ impl List {
         for row in read(&format!("openb_pod_list_{name}.csv"))?.iter().skip(1) {
             let demand = match (number(row, 3)?, number(row, 4)) {
                 (0, _) => Demand::None,
-                (1, Ok(milli)) if milli < 1000 => Demand::Share { milli: milli as u16 },
-                (count, _) => Demand::Whole { count: count as u16 },
+                (1, Ok(milli)) if milli < 1000 => Demand::Share {
+                    milli: milli as u16,
+                },
+                (count, _) => Demand::Whole {
+                    count: count as u16,
+                },
             };
             let work = WorkType {
                 demand,
@@ -172,9 +190,13 @@ pub fn published() -> BTreeMap<(String, usize), f64> {
     let Some((loads, rows)) = rows.split_first() else {
         return BTreeMap::new();
     };
-    let fgd = rows.iter().filter(|row| row.get(1).is_some_and(|policy| policy.ends_with("FGD")));
+    let fgd = rows
+        .iter()
+        .filter(|row| row.get(1).is_some_and(|policy| policy.ends_with("FGD")));
     let cells = fgd.flat_map(|row| {
-        let list = row.first().map_or("", |name| name.trim_start_matches("openb_pod_list_"));
+        let list = row
+            .first()
+            .map_or("", |name| name.trim_start_matches("openb_pod_list_"));
         let cells = loads.iter().zip(row).skip(2);
         cells.filter_map(move |(load, value)| {
             Some(((list.to_owned(), load.parse().ok()?), value.parse().ok()?))

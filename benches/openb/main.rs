@@ -47,7 +47,9 @@ struct Runs {
 
 impl Runs {
     fn at(&self, load: usize) -> impl Iterator<Item = f64> + '_ {
-        self.curves.iter().filter_map(move |curve| curve.get(load).copied())
+        self.curves
+            .iter()
+            .filter_map(move |curve| curve.get(load).copied())
     }
 
     fn mean(&self, load: usize) -> f64 {
@@ -109,11 +111,20 @@ fn replay(
 }
 
 fn main() -> Result<(), Wrong> {
-    let options =
-        ["--seeds", "--first-seed", "--lists", "--policies", "--threads"];
+    let options = [
+        "--seeds",
+        "--first-seed",
+        "--lists",
+        "--policies",
+        "--threads",
+    ];
     let arguments = Arguments::read(&options);
     let fleet = Fleet::read()?;
-    let usual = if fleet.whole { LISTS } else { "default,gpuspec33" };
+    let usual = if fleet.whole {
+        LISTS
+    } else {
+        "default,gpuspec33"
+    };
     let names: String = arguments.value("--lists", usual.to_owned());
     let first: u64 = arguments.value("--first-seed", 0);
     let seeds: Vec<u64> = (first..first + arguments.value("--seeds", 10)).collect();
@@ -124,14 +135,20 @@ fn main() -> Result<(), Wrong> {
         policy.map(|&(_, policy, _)| policy).ok_or_else(wrong)
     };
     let policies: Vec<Policy> = wanted.split(',').map(known).collect::<Result<_, _>>()?;
-    let lists: Vec<List> =
-        names.split(',').map(|name| List::read(name, &fleet)).collect::<Result<_, _>>()?;
+    let lists: Vec<List> = names
+        .split(',')
+        .map(|name| List::read(name, &fleet))
+        .collect::<Result<_, _>>()?;
     let threads = arguments.value("--threads", 2);
     let started = Instant::now();
     let results = replay(&fleet, &lists, &policies, &seeds, threads);
     let wall = started.elapsed().as_secs_f64();
     let published = data::published();
-    let what = if fleet.whole { "openb" } else { "a sample of openb" };
+    let what = if fleet.whole {
+        "openb"
+    } else {
+        "a sample of openb"
+    };
     let title = format!(
         "{what}: mean allocation, % of {} cards, {} seeds from {first}; {wall:.0} s on {threads} threads",
         fleet.capacity / 1000,
@@ -155,7 +172,11 @@ fn table(
     results: &Results,
     published: &Published,
 ) -> Report {
-    let shown = || POLICIES.iter().filter(|(_, policy, _)| policies.contains(policy));
+    let shown = || {
+        POLICIES
+            .iter()
+            .filter(|(_, policy, _)| policies.contains(policy))
+    };
     let mut columns = vec!["list".to_owned()];
     for load in LOADS {
         columns.push(format!("published {load}"));
@@ -178,9 +199,9 @@ fn table(
             row.extend(gains.map(|gain| gain.map_or(Cell::Empty, |gain| Cell::Number(gain, 2))));
         }
         row.extend(runs().map(|runs| Cell::Number(runs.least(100), 2)));
-        row.extend(runs().map(|runs| {
-            Cell::Number(runs.seconds / runs.curves.len().max(1) as f64, 2)
-        }));
+        row.extend(
+            runs().map(|runs| Cell::Number(runs.seconds / runs.curves.len().max(1) as f64, 2)),
+        );
         rows.push(row);
     }
     let columns = rows.first().map_or(0, Vec::len);
@@ -211,7 +232,11 @@ fn draw(
     results: &Results,
     published: &Published,
 ) -> Result<(), Wrong> {
-    let shown = || POLICIES.iter().filter(|(_, policy, _)| policies.contains(policy));
+    let shown = || {
+        POLICIES
+            .iter()
+            .filter(|(_, policy, _)| policies.contains(policy))
+    };
     for (ix, list) in lists.iter().enumerate() {
         if !["default", "cpu250", "gpuspec33", "gpushare100"].contains(&list.name.as_str()) {
             continue;
@@ -225,11 +250,15 @@ fn draw(
                     .collect(),
             }
         };
-        let mut lines: Vec<plot::Line> =
-            shown().map(|&(_, policy, name)| curve(name, policy)).collect();
-        let theirs = published.iter().filter(|((name, load), _)| *name == list.name && *load >= 70);
-        let theirs: Vec<(f64, f64)> =
-            theirs.map(|((_, load), value)| (*load as f64, *value)).collect();
+        let mut lines: Vec<plot::Line> = shown()
+            .map(|&(_, policy, name)| curve(name, policy))
+            .collect();
+        let theirs = published
+            .iter()
+            .filter(|((name, load), _)| *name == list.name && *load >= 70);
+        let theirs: Vec<(f64, f64)> = theirs
+            .map(|((_, load), value)| (*load as f64, *value))
+            .collect();
         if !theirs.is_empty() {
             lines.push(plot::Line {
                 name: "FGD, published".to_owned(),

@@ -15,6 +15,9 @@ use crate::data::{Fleet, List, Task, shuffle};
 pub const MOST_LOAD: usize = 130;
 /// Prices are solved anew after so many tasks.
 const PRICES_LAST: usize = 100;
+/// And the first time, when the mix is learned, after so many: a hundred tasks placed without prices
+/// would spoil half a percent of the cluster for good.
+const FIRST_PRICES: usize = 10;
 /// A mix that is learned forgets 1/64 of what it saw each time.
 const FORGET: u32 = 6;
 
@@ -108,18 +111,21 @@ struct Classes {
 impl Classes {
     fn put(&mut self, state: NodeState, mib: i64, node: u32) {
         let types = self.types;
-        let ix = *self.by_state.entry((state, mib)).or_insert_with_key(|(state, mib)| {
-            self.all.push(Class {
-                state: state.clone(),
-                mib: *mib,
-                nodes: BinaryHeap::new(),
-                worth: 0,
-                costs: vec![Cost::Unknown; types],
-                epoch: u32::MAX,
-                live_at: None,
+        let ix = *self
+            .by_state
+            .entry((state, mib))
+            .or_insert_with_key(|(state, mib)| {
+                self.all.push(Class {
+                    state: state.clone(),
+                    mib: *mib,
+                    nodes: BinaryHeap::new(),
+                    worth: 0,
+                    costs: vec![Cost::Unknown; types],
+                    epoch: u32::MAX,
+                    live_at: None,
+                });
+                self.all.len() - 1
             });
-            self.all.len() - 1
-        });
         let class = &mut self.all[ix];
         class.nodes.push(Reverse(node));
         if class.live_at.is_none() {
@@ -187,7 +193,10 @@ impl Classes {
             let class = &self.all[ix];
             *states.entry(&class.state).or_default() += class.nodes.len() as u64;
         }
-        states.into_iter().map(|(state, count)| (state.clone(), count)).collect()
+        states
+            .into_iter()
+            .map(|(state, count)| (state.clone(), count))
+            .collect()
     }
 }
 
@@ -217,7 +226,9 @@ pub fn run(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed: u6
             Scorer::Target(shared.target.get_or_init(|| Target::new(&list.mix)))
         }
         Policy::BidPrice => {
-            let first = shared.first.get_or_init(|| solve(&list.mix, &classes, None));
+            let first = shared
+                .first
+                .get_or_init(|| solve(&list.mix, &classes, None));
             Scorer::Prices(Box::new(first.clone()))
         }
         Policy::Learned => Scorer::Prices(Box::new(solve(&learned, &classes, None))),
@@ -227,9 +238,10 @@ pub fn run(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed: u6
     let (mut arrived, mut allocated) = (0_i64, 0_i64);
     let percent = |milli: i64| milli as f64 / fleet.capacity as f64 * 100.0;
     for (number, &task) in arrivals.iter().enumerate() {
+        let due = number > 0 && number % PRICES_LAST == 0
+            || policy == Policy::Learned && number == FIRST_PRICES;
         if let Scorer::Prices(prices) = &mut scorer
-            && number > 0
-            && number % PRICES_LAST == 0
+            && due
         {
             let mix = match policy {
                 Policy::Learned => &learned,
@@ -261,5 +273,7 @@ pub fn run(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed: u6
             *count += 1;
         }
     }
-    sums.into_iter().map(|(sum, count)| sum / f64::from(count.max(1))).collect()
+    sums.into_iter()
+        .map(|(sum, count)| sum / f64::from(count.max(1)))
+        .collect()
 }

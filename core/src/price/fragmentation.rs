@@ -85,8 +85,8 @@ fn holds(card: CardState, demand: Demand, geometry: Option<&Geometry>) -> bool {
         Demand::None => false,
         Demand::Share { milli } => card.milli().is_some_and(|left| left >= milli),
         Demand::Whole { .. } => card.milli() == Some(CARD_MILLI),
-        Demand::Slice { profile } => geometry.is_some_and(|geometry| {
-            card.cuts(geometry, profile).next().is_some()
-        }),
+        Demand::Slice { profile } => {
+            geometry.is_some_and(|geometry| card.cuts(geometry, profile).next().is_some())
+        }
     }
 }

@@ -218,7 +218,10 @@ impl NodeState {
     /// Thousandths of cards that nothing uses.
     pub fn idle_milli(&self, catalogue: &Catalogue) -> i64 {
         let geometry = catalogue.geometry(self.kind);
-        self.cards.iter().map(|card| card.idle_milli(geometry)).sum()
+        self.cards
+            .iter()
+            .map(|card| card.idle_milli(geometry))
+            .sum()
     }
 
     /// Wholly free cards.

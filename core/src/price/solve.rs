@@ -101,12 +101,12 @@ impl<'a> Problem<'a> {
         fleet.sort_unstable();
         let cards = |milli: i64| milli as f64 / 1000.0;
         let all: f64 = types.iter().map(|&(_, weight)| weight as f64).sum();
-        let idle = fleet.iter().map(|(state, count)| {
-            cards(state.idle_milli(catalogue)) * *count as f64
-        });
-        let asked = types.iter().map(|(work, weight)| {
-            cards(work.size_milli(catalogue)) * *weight as f64 / all
-        });
+        let idle = fleet
+            .iter()
+            .map(|(state, count)| cards(state.idle_milli(catalogue)) * *count as f64);
+        let asked = types
+            .iter()
+            .map(|(work, weight)| cards(work.size_milli(catalogue)) * *weight as f64 / all);
         let (idle, asked): (f64, f64) = (idle.sum(), asked.sum());
         let arrivals = if asked > 0.0 { idle / asked } else { 0.0 };
         let full = types.iter().map(|(work, _)| {
@@ -123,7 +123,10 @@ impl<'a> Problem<'a> {
         Self {
             catalogue,
             layout,
-            milli_cpu: types.iter().map(|(work, _)| work.milli_cpu.max(0)).collect(),
+            milli_cpu: types
+                .iter()
+                .map(|(work, _)| work.milli_cpu.max(0))
+                .collect(),
             full: full.collect(),
             demand: demand.collect(),
             fleet: fleet
@@ -140,7 +143,9 @@ impl<'a> Problem<'a> {
         let mut supply: Vec<f64> = match &earlier {
             Some(earlier) => {
                 let pairs = earlier.ratios.iter().zip(&self.demand);
-                pairs.map(|(&ratio, demand)| ratio as f64 / ONE * demand).collect()
+                pairs
+                    .map(|(&ratio, demand)| ratio as f64 / ONE * demand)
+                    .collect()
             }
             None => vec![0.0; count],
         };
@@ -168,7 +173,9 @@ impl<'a> Problem<'a> {
         let ratios = supply.iter().zip(&self.demand);
         Solution {
             prices: sums.iter().map(|sum| (sum / averaged) as Nano).collect(),
-            ratios: ratios.map(|(supply, demand)| (supply / demand * ONE) as Nano).collect(),
+            ratios: ratios
+                .map(|(supply, demand)| (supply / demand * ONE) as Nano)
+                .collect(),
         }
     }
 
@@ -209,7 +216,11 @@ impl<'a> Problem<'a> {
             };
             // The best packing at one price of processor time uses more than there is, or less; the
             // best one overall is between it and that of the next price.
-            let next = if cpu_left < 0 { at + 1 } else { at.wrapping_sub(1) };
+            let next = if cpu_left < 0 {
+                at + 1
+            } else {
+                at.wrapping_sub(1)
+            };
             let mut share = 1.0;
             if cpu_left != 0
                 && let Some(other) = self.pack_at(steps, next, left, &mut beside)
@@ -231,13 +242,7 @@ impl<'a> Problem<'a> {
     }
 
     /// The best packing of a state at a step, and the processor time that it leaves.
-    fn pack_at(
-        &self,
-        steps: &[Step],
-        at: usize,
-        left: &Left,
-        types: &mut Vec<u16>,
-    ) -> Option<i64> {
+    fn pack_at(&self, steps: &[Step], at: usize, left: &Left, types: &mut Vec<u16>) -> Option<i64> {
         types.clear();
         steps.get(at)?.pack(left, &mut |ix| types.push(ix));
         let milli_cpu = |&ix: &u16| self.milli_cpu.get(usize::from(ix)).copied().unwrap_or(0);

@@ -71,7 +71,11 @@ fn geometry() -> Geometry {
 }
 
 fn state(kind: NodeKindIx, milli_cpu: i64, left: &[u16]) -> NodeState {
-    NodeState::new(kind, milli_cpu, left.iter().map(|&milli| CardState::left(milli)))
+    NodeState::new(
+        kind,
+        milli_cpu,
+        left.iter().map(|&milli| CardState::left(milli)),
+    )
 }
 
 /// Prices as given, in the order of the mix, for one belief.
@@ -112,8 +116,15 @@ fn best_of(prices: &Prices, state: &NodeState, known: &mut BTreeMap<NodeState, N
 
 fn small_types(milli_cpu: bool) -> impl Strategy<Value = Vec<(WorkType, Nano)>> {
     let size = prop_oneof![
-        prop_oneof![Just(250_u16), Just(310), Just(400), Just(500), Just(810), Just(1000)]
-            .prop_map(|milli| Demand::Share { milli }),
+        prop_oneof![
+            Just(250_u16),
+            Just(310),
+            Just(400),
+            Just(500),
+            Just(810),
+            Just(1000)
+        ]
+        .prop_map(|milli| Demand::Share { milli }),
         (1_u16..4).prop_map(|count| Demand::Whole { count }),
         (0_u16..3).prop_map(|profile| Demand::Slice { profile }),
     ];
@@ -144,7 +155,10 @@ fn small_prices(types: &[(WorkType, Nano)]) -> Prices {
         kinds: vec![cut],
         geometries: vec![geometry()],
     };
-    let mix = mix(&types.iter().map(|(work, _)| (work.clone(), 1)).collect::<Vec<_>>());
+    let mix = mix(&types
+        .iter()
+        .map(|(work, _)| (work.clone(), 1))
+        .collect::<Vec<_>>());
     let prices = types.iter().map(|&(_, price)| price).collect();
     priced(&catalogue, &mix, prices)
 }
@@ -242,7 +256,10 @@ fn scarce() -> (Catalogue, Mix, Vec<(NodeState, u64)>) {
         ..whole(1, 1000)
     };
     let mix = mix(&[(picky, 20), (whole(1, 1000), 80)]);
-    let fleet = vec![(state(0, 64_000, &[1000; 2]), 40), (state(1, 64_001, &[1000; 2]), 10)];
+    let fleet = vec![
+        (state(0, 64_000, &[1000; 2]), 40),
+        (state(1, 64_001, &[1000; 2]), 10),
+    ];
     (catalogue, mix, fleet)
 }
 
@@ -251,7 +268,10 @@ fn work_that_can_go_anywhere_stays_off_the_nodes_that_others_need() {
     let (catalogue, mix, fleet) = scarce();
     let prices = Prices::solve(&catalogue, &mix, &fleet, None, Effort::FIRST);
     let cost = |kind, cpu| {
-        prices.cost(&state(kind, cpu, &[1000; 2]), &state(kind, cpu - 1000, &[0, 1000]))
+        prices.cost(
+            &state(kind, cpu, &[1000; 2]),
+            &state(kind, cpu - 1000, &[0, 1000]),
+        )
     };
     assert!(cost(0, 64_000) < cost(1, 64_001));
 }
@@ -347,7 +367,10 @@ fn types_that_come_and_go_keep_what_is_known_of_the_others() {
     let next = Prices::solve(&catalogue, &mix, &fleet, Some(&first), Effort::FOLLOW);
     for (work, before) in first.prices() {
         let (_, after) = next.prices().find(|(other, _)| *other == work).unwrap();
-        assert!(before.abs_diff(after) < 50_000_000, "{work:?}: {before} to {after}");
+        assert!(
+            before.abs_diff(after) < 50_000_000,
+            "{work:?}: {before} to {after}"
+        );
     }
 }
 
@@ -360,7 +383,10 @@ fn prices_survive_being_written_and_read() {
     let read: Prices = serde_json::from_str(&text).unwrap();
     assert_eq!(read, prices);
     let after = state(0, 63_000, &[0, 1000]);
-    assert_eq!(read.cost(&fleet[0].0, &after), prices.cost(&fleet[0].0, &after));
+    assert_eq!(
+        read.cost(&fleet[0].0, &after),
+        prices.cost(&fleet[0].0, &after)
+    );
 }
 
 mod fragments {
