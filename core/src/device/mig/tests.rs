@@ -561,5 +561,5 @@ fn maxima_are_those_of_an_empty_card() {
 
 #[test]
 fn a_state_is_small() {
-    assert_eq!(size_of::<MigState>(), 4);
+    assert_eq!(size_of::<MigState>(), 6);
 }

@@ -83,7 +83,7 @@ fn two_instances_end_later_than_one() {
 
 #[test]
 fn every_model_has_a_table() {
-    for geometry in models().iter().filter_map(|model| model.mig) {
+    for geometry in models().filter_map(|model| model.mig) {
         let mix = vec![1; geometry.profiles.len()];
         let market = Market {
             rounds: 20,
