@@ -20,7 +20,10 @@ use std::{
     fs,
 };
 
-use gangline_benches::replay::{Arguments, Cell, Report, data, print};
+use gangline_benches::{
+    CARDS_A_NODE,
+    replay::{Arguments, Cell, Report, data, print},
+};
 use place::{Free, POLICIES, Parts, Placer, Policy};
 
 #[derive(Clone, Copy, Debug)]
@@ -206,11 +209,21 @@ impl Replay<'_> {
     }
 }
 
+/// By number of cards: how many members the jobs have.
+fn members(jobs: &[Job]) -> [u32; CARDS_A_NODE as usize + 1] {
+    let mut members = [0; CARDS_A_NODE as usize + 1];
+    for job in jobs {
+        members[CARDS_A_NODE as usize] += job.cards / CARDS_A_NODE;
+        members[(job.cards % CARDS_A_NODE) as usize] += 1;
+    }
+    members
+}
+
 fn replay(jobs: &[Job], nodes: u32, policy: Policy, queue: Queue) -> Outcome {
     let mut replay = Replay {
         jobs,
         free: Free::new(nodes, policy == Policy::Pool),
-        placer: Placer::new(policy, nodes),
+        placer: Placer::new(policy, nodes, &members(jobs)),
         running: BinaryHeap::new(),
         parts: vec![Vec::new(); jobs.len()],
         waiting: VecDeque::new(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gangline::{
     Event, Scheduler,
-    engine::Config,
+    engine::{Config, UsualWork},
     gang::{PodPhase, PodSpec, ScoringRule},
     request::Template,
 };
@@ -21,7 +21,7 @@ pub enum Policy {
     BestFit,
     /// The engine's choice by its usual rule.
     Engine,
-    /// The engine's choice by bid prices for the work that it saw.
+    /// The engine's choice by bid prices for the members of all jobs of the trace.
     Priced,
     /// Cards have no place: any free ones will do. A reference that no placement can keep to.
     Pool,
@@ -125,15 +125,22 @@ struct Engine {
 }
 
 impl Placer {
-    pub fn new(policy: Policy, nodes: u32) -> Self {
+    /// `members`: by number of cards, how many members of jobs there are.
+    pub fn new(policy: Policy, nodes: u32, members: &[u32; CARDS_A_NODE as usize + 1]) -> Self {
         let scoring = match policy {
             Policy::Engine => Some(ScoringRule::Binpack),
             Policy::Priced => Some(ScoringRule::BidPrice),
             _ => None,
         };
+        let usual = (1_u32..).zip(&members[1..]).filter(|(_, weight)| **weight > 0);
+        let usual = usual.map(|(cards, &weight)| UsualWork {
+            template: template(cards),
+            weight,
+        });
         let engine = scoring.map(|scoring| {
             let mut scheduler = Scheduler::new(Config {
                 scoring,
+                usual: usual.collect(),
                 ..Config::default()
             });
             (0..nodes).for_each(|index| apply(&mut scheduler, Event::Node(node(index))));
