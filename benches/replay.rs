@@ -9,7 +9,7 @@ use std::{
     str::FromStr,
 };
 
-/// SplitMix64: a few lines, and the same everywhere.
+/// `SplitMix64`: a few lines, and the same everywhere.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -30,7 +30,7 @@ impl Random {
 
     /// A number below `count`.
     pub fn below(&mut self, count: usize) -> usize {
-        (u128::from(self.word()) * count as u128 >> 64) as usize
+        ((u128::from(self.word()) * count as u128) >> 64) as usize
     }
 
     /// A number from 0 up to 1.

@@ -41,7 +41,7 @@ fn multisets() -> Vec<[u32; 6]> {
 fn optimum(demand: [u32; 6]) -> u32 {
     let relaxed = program(demand, false, 0.0);
     let found = program(demand, true, (relaxed - 1e-6).ceil()).round() as u32;
-    let by_count = (0..).find(|&cards| fits(demand, cards));
+    let by_count = (0..=u32::MAX).find(|&cards| fits(demand, cards));
     assert_eq!(
         Some(found),
         by_count,
@@ -104,7 +104,9 @@ fn main() {
             for seed in 0..seeds {
                 let requests = requests(mix, size, seed);
                 let mut demand = [0; 6];
-                requests.iter().for_each(|&profile| demand[profile] += 1);
+                for &profile in &requests {
+                    demand[profile] += 1;
+                }
                 let least = f64::from(optimum(demand));
                 fewest += least;
                 for (sum, policy) in sums.iter_mut().zip(POLICIES) {

@@ -211,9 +211,10 @@ fn table(
             _ => None,
         });
         let numbers: Vec<f64> = numbers.collect();
-        match numbers.len() == rows.len() {
-            true => Cell::Number(mean(numbers.into_iter()), 2),
-            false => Cell::Empty,
+        if numbers.len() == rows.len() {
+            Cell::Number(mean(numbers.into_iter()), 2)
+        } else {
+            Cell::Empty
         }
     });
     let means: Vec<Cell> = [Cell::from("mean")].into_iter().chain(means).collect();

@@ -249,9 +249,10 @@ impl CardAsk {
     /// Cards, slices, shares or replicas asked for.
     pub(crate) fn count(&self) -> u32 {
         match &self.source.want {
-            CardWant::Whole(count) => *count,
             CardWant::Slices { slices, .. } => slices.iter().map(|slice| slice.count).sum(),
-            CardWant::Shares { count, .. } | CardWant::Replicas { count, .. } => *count,
+            CardWant::Whole(count)
+            | CardWant::Shares { count, .. }
+            | CardWant::Replicas { count, .. } => *count,
         }
     }
 

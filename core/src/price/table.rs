@@ -287,11 +287,8 @@ impl Group {
         for &(ix, size, cpu) in &self.single {
             let worth = net(ix, cpu);
             match best.last_mut() {
-                Some(last) if last.0 == size => {
-                    if worth > last.1 {
-                        *last = (size, worth, ix);
-                    }
-                }
+                Some(last) if last.0 == size && worth > last.1 => *last = (size, worth, ix),
+                Some(last) if last.0 == size => {}
                 _ if worth > 0 => best.push((size, worth, ix)),
                 _ => {}
             }

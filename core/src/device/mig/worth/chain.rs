@@ -89,7 +89,7 @@ impl Chain {
     }
 
     /// How much an empty card is worth above a full one, in compute slices.
-    pub(super) fn depth(&self, solved: &[Solved]) -> f64 {
+    pub(super) fn depth(solved: &[Solved]) -> f64 {
         let worths = solved.iter().map(|state| state.worth);
         -worths.fold(0.0, f64::min)
     }
