@@ -132,7 +132,9 @@ impl Placer {
             Policy::Priced => Some(ScoringRule::BidPrice),
             _ => None,
         };
-        let usual = (1_u32..).zip(&members[1..]).filter(|(_, weight)| **weight > 0);
+        let usual = (1_u32..)
+            .zip(&members[1..])
+            .filter(|(_, weight)| **weight > 0);
         let usual = usual.map(|(cards, &weight)| UsualWork {
             template: template(cards),
             weight,

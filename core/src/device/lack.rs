@@ -150,13 +150,11 @@ fn slice_word(choice: &SliceChoice) -> String {
         SliceChoice::AtLeast {
             memory_mib,
             compute_slices,
-        } => {
-            match compute_slices {
-                0 => alloc::format!("{memory_mib} MiB MIG slices"),
-                1 => alloc::format!("{memory_mib} MiB and 1 compute slice MIG slices"),
-                many => alloc::format!("{memory_mib} MiB and {many} compute slices MIG slices"),
-            }
-        }
+        } => match compute_slices {
+            0 => alloc::format!("{memory_mib} MiB MIG slices"),
+            1 => alloc::format!("{memory_mib} MiB and 1 compute slice MIG slices"),
+            many => alloc::format!("{memory_mib} MiB and {many} compute slices MIG slices"),
+        },
     }
 }
 

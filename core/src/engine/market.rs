@@ -9,7 +9,10 @@ use alloc::{format, string::String, sync::Arc, vec::Vec};
 use super::Scheduler;
 use crate::{
     cluster::{CPU_IX, shape::StaticFit, template::TemplateIx},
-    device::{CardAsk, Part, mig::{self, MigWorth}},
+    device::{
+        CardAsk, Part,
+        mig::{self, MigWorth},
+    },
     gang::ScoringRule,
     hash::Map,
     place::worth::{self, PriceList},
@@ -62,7 +65,11 @@ impl Market {
             products: self.products.clone(),
             profiles: self.profiles.clone(),
             prices: Prices::solve(&self.catalogue, &self.mix, &self.fleet, previous, effort),
-            slices: self.slices.iter().map(|&geometry| self.worth_of(geometry)).collect(),
+            slices: self
+                .slices
+                .iter()
+                .map(|&geometry| self.worth_of(geometry))
+                .collect(),
         }
     }
 }
@@ -81,11 +88,18 @@ impl Market {
             });
             weights.fold(0, u64::saturating_add)
         };
-        let weights: Vec<u64> = geometry.profiles.iter().map(|one| asked(one.name)).collect();
+        let weights: Vec<u64> = geometry
+            .profiles
+            .iter()
+            .map(|one| asked(one.name))
+            .collect();
         // Only ratios matter.
         let most = weights.iter().copied().max().unwrap_or(0);
         let scale = most / (1 << 24) + 1;
-        let weights: Vec<u32> = weights.iter().map(|&weight| (weight / scale) as u32).collect();
+        let weights: Vec<u32> = weights
+            .iter()
+            .map(|&weight| (weight / scale) as u32)
+            .collect();
         MigWorth::solve(geometry, &weights, mig::Market::default())
     }
 }

@@ -120,7 +120,6 @@ pub(crate) fn price(rule: ScoringRule, template: &Compiled, room: Room<'_>) -> i
     }
     let lost = |score: &dyn Score| score.worth(before) - score.worth(after);
     let price = match rule {
-
         // The last four without prices to go by.
         ScoringRule::Binpack
         | ScoringRule::BestFit

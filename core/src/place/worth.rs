@@ -166,7 +166,9 @@ impl Worth {
     ) -> i64 {
         match rule {
             // MIG flexibility says nothing about other work than slices.
-            ScoringRule::BestFit | ScoringRule::MigFlexibility => node.left_over(cards_after, template),
+            ScoringRule::BestFit | ScoringRule::MigFlexibility => {
+                node.left_over(cards_after, template)
+            }
             _ => match (before, after, &self.list) {
                 (Some(before), Some(after), Some(list)) => {
                     let list = list.clone();
@@ -213,7 +215,9 @@ impl Worth {
         let states = before.states(pool).iter().zip(after.states(pool_after));
         let changed = states.filter(|(before, after)| before.parts != after.parts);
         let cost = changed.map(|(before, after)| {
-            let lost = table.worth(before.mig).saturating_sub(table.worth(after.mig));
+            let lost = table
+                .worth(before.mig)
+                .saturating_sub(table.worth(after.mig));
             let card = MigWorth::SLICE * i64::from(geometry.compute_slices.max(1));
             let cost = i128::from(lost) * i128::from(CARD) / i128::from(card);
             let opened = if before.parts == 0 { OPENED } else { 0 };
