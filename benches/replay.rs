@@ -3,13 +3,15 @@
 //! A replay is one command: `cargo bench -p gangline-benches --bench NAME -- [OPTIONS]`. It measures
 //! how good decisions are, prints a table (or JSON), and draws what it printed when asked to.
 
+pub mod mig;
+
 use std::{
     fmt::Write as _,
     path::{Path, PathBuf},
     str::FromStr,
 };
 
-/// SplitMix64: a few lines, and the same everywhere.
+/// `SplitMix64`: a few lines, and the same everywhere.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -23,14 +25,14 @@ impl Random {
     pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
     }
 
     /// A number below `count`.
     pub fn below(&mut self, count: usize) -> usize {
-        (u128::from(self.word()) * count as u128 >> 64) as usize
+        ((u128::from(self.word()) * count as u128) >> 64) as usize
     }
 
     /// A number from 0 up to 1.

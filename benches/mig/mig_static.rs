@@ -2,16 +2,17 @@
 //! fewest that could hold them.
 //!
 //! `cargo bench -p gangline-benches --bench mig_static -- [--seeds N] [--output json] [--plots]`
-#![allow(missing_docs, unreachable_pub, dead_code, reason = "not a library")]
 
-mod fleet;
 #[path = "../plot.rs"]
 mod plot;
 
 use std::collections::BTreeSet;
 
-use fleet::{MIXES, Mix, POLICIES, card, fits};
-use gangline_benches::replay::{Arguments, Cell, Random, Report, print};
+use gangline_benches::replay::{
+    Arguments, Cell, Random, Report,
+    mig::{MIXES, Mix, POLICIES, card, fits},
+    print,
+};
 use good_lp::{
     Expression, ProblemVariables, Solution as _, SolverModel as _, constraint, microlp, variable,
 };
@@ -41,7 +42,7 @@ fn multisets() -> Vec<[u32; 6]> {
 fn optimum(demand: [u32; 6]) -> u32 {
     let relaxed = program(demand, false, 0.0);
     let found = program(demand, true, (relaxed - 1e-6).ceil()).round() as u32;
-    let by_count = (0..).find(|&cards| fits(demand, cards));
+    let by_count = (0..=demand.iter().sum()).find(|&cards| fits(demand, cards));
     assert_eq!(
         Some(found),
         by_count,
@@ -104,7 +105,9 @@ fn main() {
             for seed in 0..seeds {
                 let requests = requests(mix, size, seed);
                 let mut demand = [0; 6];
-                requests.iter().for_each(|&profile| demand[profile] += 1);
+                for &profile in &requests {
+                    demand[profile] += 1;
+                }
                 let least = f64::from(optimum(demand));
                 fewest += least;
                 for (sum, policy) in sums.iter_mut().zip(POLICIES) {

@@ -8,7 +8,6 @@
 //!
 //! `cargo bench -p gangline-benches --bench philly -- [--nodes N] [--queue easy|skip|fifo] [--output json]
 //! [--plots]`; data: `philly/philly.csv` of `GANGLINE_DATA` or of `../shared/data`.
-#![allow(missing_docs, unreachable_pub, dead_code, reason = "not a library")]
 
 mod place;
 #[path = "../plot.rs"]

@@ -112,12 +112,16 @@ impl Market {
                 *worth += DAMPING * (gain - income) / (slope + 1.0);
             }
             let base = worth.first().copied().unwrap_or(0.0);
-            worth.iter_mut().for_each(|worth| *worth -= base);
+            for worth in &mut worth {
+                *worth -= base;
+            }
             for ((share, into), out) in share.iter_mut().zip(&flow.into).zip(&flow.out) {
                 *share += DAMPING * ((into + TINY) / (out + TINY) - *share);
             }
             let all: f64 = share.iter().sum();
-            share.iter_mut().for_each(|share| *share /= all);
+            for share in &mut share {
+                *share /= all;
+            }
             if round >= rounds / 2 {
                 mean.iter_mut()
                     .zip(&worth)
