@@ -1,125 +1,121 @@
 //! The openb trace: nodes, task lists, published results, and the arrivals of one seed.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs};
 
 use gangline::price::{CardState, Catalogue, Demand, KindSet, Mix, NodeKind, NodeState, WorkType};
-
-/// What went wrong with a file.
-#[derive(Debug)]
-pub struct DataError(pub String);
+use gangline_benches::replay::{Random, data};
 
 /// The cluster.
+#[derive(Default)]
 pub struct Fleet {
     pub catalogue: Catalogue,
     models: Vec<String>,
-    /// Nodes when empty, with their memory.
+    /// Nodes when empty, each with its memory.
     pub nodes: Vec<(NodeState, i64)>,
     /// Thousandths of cards.
     pub capacity: i64,
+    /// Whether it is the whole cluster and not the sample.
+    pub whole: bool,
 }
 
-/// One task: an index into [`List::types`] and the memory it asks for.
+/// One task: an index into [`List::types`], and the memory it asks for.
 #[derive(Clone, Copy)]
 pub struct Task {
     pub work: usize,
     pub mib: i64,
 }
 
-/// A task list.
+/// A list of tasks.
 pub struct List {
     pub name: String,
+    /// Distinct requests, memory aside.
     pub types: Vec<WorkType>,
     /// Thousandths of cards by type.
     pub sizes: Vec<i64>,
     tasks: Vec<Task>,
+    /// How often each type occurs in the list.
     pub mix: Mix,
 }
 
-fn read(path: &Path) -> Result<Vec<Vec<String>>, DataError> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| DataError(format!("{}: {error}", path.display())))?;
-    let split = |line: &str| {
+/// What is wrong with the data.
+pub type Wrong = Box<dyn std::error::Error>;
+
+fn read(name: &str) -> Result<Vec<Vec<String>>, Wrong> {
+    let (path, _) = data(&format!("openb/{name}"));
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let fields = |line: &str| {
         line.split(',')
             .map(|field| field.trim().to_owned())
             .collect()
     };
-    Ok(text.lines().skip(1).map(split).collect())
+    Ok(text.lines().map(fields).collect())
 }
 
-fn number(row: &[String], column: usize, path: &Path) -> Result<i64, DataError> {
+/// A number of a row; an empty or missing field is an error that names the column.
+fn number(row: &[String], column: usize) -> Result<i64, Wrong> {
     let field = row.get(column).map_or("", String::as_str);
-    field
-        .parse()
-        .map_err(|_| DataError(format!("{}: `{field}` is not a number", path.display())))
+    let wrong = || format!("column {}: `{field}` is not a whole number", column + 1);
+    Ok(field.parse().map_err(|_| wrong())?)
 }
 
 impl Fleet {
-    pub fn read(folder: &Path) -> Result<Self, DataError> {
-        let path = folder.join("openb_node_list_gpu_node.csv");
+    pub fn read() -> Result<Self, Wrong> {
+        let name = "openb_node_list_gpu_node.csv";
         let mut fleet = Self {
-            catalogue: Catalogue::default(),
-            models: Vec::new(),
-            nodes: Vec::new(),
-            capacity: 0,
+            whole: data(&format!("openb/{name}")).1,
+            ..Self::default()
         };
-        for row in read(&path)? {
-            let (milli_cpu, mib, cards) = (
-                number(&row, 1, &path)?,
-                number(&row, 2, &path)?,
-                number(&row, 3, &path)?,
-            );
-            let name = row.get(4).cloned().unwrap_or_default();
-            let model = match fleet.models.iter().position(|known| *known == name) {
-                Some(known) => known,
-                None => {
-                    fleet.models.push(name);
-                    fleet.models.len() - 1
-                }
-            };
+        for row in read(name)?.iter().skip(1) {
+            let (milli_cpu, mib, cards) = (number(row, 1)?, number(row, 2)?, number(row, 3)?);
+            let product = row.get(4).map_or("", String::as_str);
             let kind = NodeKind {
-                model: model as u16,
+                model: find_or_push(&mut fleet.models, product.to_owned()),
                 cards: cards as u16,
                 milli_cpu,
                 geometry: None,
             };
-            let kinds = &mut fleet.catalogue.kinds;
-            let kind_ix = match kinds.iter().position(|known| *known == kind) {
-                Some(known) => known,
-                None => {
-                    kinds.push(kind);
-                    kinds.len() - 1
-                }
-            };
+            let kind = find_or_push(&mut fleet.catalogue.kinds, kind);
             let free = (0..cards).map(|_| CardState::FREE);
-            let state = NodeState::new(kind_ix as u16, milli_cpu, free);
-            fleet.nodes.push((state, mib));
+            fleet
+                .nodes
+                .push((NodeState::new(kind, milli_cpu, free), mib));
             fleet.capacity += cards * 1000;
         }
         Ok(fleet)
     }
 
-    fn allowed(&self, spec: &str) -> Option<KindSet> {
-        if spec.is_empty() {
+    /// The kinds of nodes that a task may use: of models that are named, `|` between them.
+    fn allowed(&self, models: &str) -> Option<KindSet> {
+        if models.is_empty() {
             return None;
         }
-        let named = |model: u16| {
-            let name = self.models.get(usize::from(model));
-            name.is_some_and(|name| spec.split('|').any(|wanted| wanted == name))
+        let named = |kind: &NodeKind| {
+            let product = self.models.get(usize::from(kind.model));
+            product.is_some_and(|product| models.split('|').any(|model| model == product))
         };
         let kinds = (0_u16..).zip(&self.catalogue.kinds);
         Some(
             kinds
-                .filter(|(_, kind)| named(kind.model))
+                .filter(|(_, kind)| named(kind))
                 .map(|(ix, _)| ix)
                 .collect(),
         )
     }
 }
 
+fn find_or_push<T: PartialEq>(items: &mut Vec<T>, item: T) -> u16 {
+    let at = items
+        .iter()
+        .position(|known| *known == item)
+        .unwrap_or_else(|| {
+            items.push(item);
+            items.len() - 1
+        });
+    at as u16
+}
+
 impl List {
-    pub fn read(folder: &Path, name: &str, fleet: &Fleet) -> Result<Self, DataError> {
-        let path = folder.join(format!("openb_pod_list_{name}.csv"));
-        let mut seen: BTreeMap<WorkType, usize> = BTreeMap::new();
+    pub fn read(name: &str, fleet: &Fleet) -> Result<Self, Wrong> {
         let mut list = Self {
             name: name.to_owned(),
             types: Vec::new(),
@@ -127,123 +123,84 @@ impl List {
             tasks: Vec::new(),
             mix: Mix::new(),
         };
-        for row in read(&path)? {
-            let demand = match number(&row, 3, &path)? {
-                0 => Demand::None,
-                1 => match number(&row, 4, &path)? {
-                    1000 => Demand::Whole { count: 1 },
-                    milli => Demand::Share {
-                        milli: milli as u16,
-                    },
+        for row in read(&format!("openb_pod_list_{name}.csv"))?.iter().skip(1) {
+            let demand = match (number(row, 3)?, number(row, 4)) {
+                (0, _) => Demand::None,
+                (1, Ok(milli)) if milli < 1000 => Demand::Share {
+                    milli: milli as u16,
                 },
-                count => Demand::Whole {
+                (count, _) => Demand::Whole {
                     count: count as u16,
                 },
             };
             let work = WorkType {
                 demand,
-                milli_cpu: number(&row, 1, &path)?,
+                milli_cpu: number(row, 1)?,
                 allowed: fleet.allowed(row.get(5).map_or("", String::as_str)),
             };
             list.mix.add(&work, 1);
-            let work_ix = *seen.entry(work.clone()).or_insert_with(|| {
-                list.sizes.push(work.size_milli(&fleet.catalogue));
-                list.types.push(work);
-                list.types.len() - 1
-            });
+            let size = work.size_milli(&fleet.catalogue);
+            let work = usize::from(find_or_push(&mut list.types, work));
+            if work == list.sizes.len() {
+                list.sizes.push(size);
+            }
             list.tasks.push(Task {
-                work: work_ix,
-                mib: number(&row, 2, &path)?,
+                work,
+                mib: number(row, 2)?,
             });
         }
         Ok(list)
     }
 
-    /// The arrivals of a seed: the tasks shuffled, then random ones of the list until the next
-    /// would pass 130 % of the cluster; a list that is larger is thinned.
+    /// The arrivals of a seed, as the published experiment makes them: the tasks shuffled, thinned
+    /// if they are more than 130 % of the cluster, then random ones of the list until the next would
+    /// pass that. (The published stop test counts one card of a task with several.)
     pub fn arrivals(&self, seed: u64, capacity: i64) -> Vec<Task> {
         let mut random = Random::new(seed);
         let mut tasks = self.tasks.clone();
-        random.shuffle(&mut tasks);
+        shuffle(&mut tasks, &mut random);
         let most = capacity * 13 / 10;
-        let size = |task: &Task| self.sizes[task.work];
+        let size = |task: &Task| self.sizes.get(task.work).copied().unwrap_or(0);
         let mut sum: i64 = tasks.iter().map(size).sum();
         while sum > most {
-            let Some(task) = tasks.pop() else { break };
-            sum -= size(&task);
+            sum -= tasks.pop().as_ref().map_or(sum, size);
         }
-        loop {
-            let task = self.tasks[random.below(self.tasks.len())];
-            // The published stop test counts one card of a task with several.
-            if sum + size(&task).min(1000) > most {
+        while let Some(task) = self.tasks.get(random.below(self.tasks.len())) {
+            if sum + size(task).min(1000) > most {
                 break;
             }
-            sum += size(&task);
-            tasks.push(task);
+            sum += size(task);
+            tasks.push(*task);
         }
         tasks
     }
 }
 
-/// SplitMix64: a few lines, and the same everywhere.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
-    }
-
-    fn below(&mut self, count: usize) -> usize {
-        (u128::from(self.next()) * count as u128 >> 64) as usize
-    }
-
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for index in (1..items.len()).rev() {
-            items.swap(index, self.below(index + 1));
-        }
+/// A random order.
+pub fn shuffle<T>(items: &mut [T], random: &mut Random) {
+    for index in (1..items.len()).rev() {
+        items.swap(index, random.below(index + 1));
     }
 }
 
-/// Published mean GPU allocation of FGD, in percent, by list and load.
-pub fn published(folder: &Path) -> Result<BTreeMap<(String, u32), f64>, DataError> {
-    let path = folder.join("published_allocation.csv");
-    let text = fs::read_to_string(&path)
-        .map_err(|error| DataError(format!("{}: {error}", path.display())))?;
-    let mut lines = text.lines();
-    let loads: Vec<u32> = lines
-        .next()
-        .unwrap_or("")
-        .split(',')
-        .skip(2)
-        .filter_map(|load| {
-            load.trim_matches(|letter: char| !letter.is_ascii_digit())
-                .parse()
-                .ok()
+/// The published mean allocation of FGD in percent, by list and arrived load.
+pub fn published() -> BTreeMap<(String, usize), f64> {
+    // The sample has none: it is another cluster.
+    let rows = read("published_allocation.csv").unwrap_or_default();
+    let Some((loads, rows)) = rows.split_first() else {
+        return BTreeMap::new();
+    };
+    let fgd = rows
+        .iter()
+        .filter(|row| row.get(1).is_some_and(|policy| policy.ends_with("FGD")));
+    let cells = fgd.flat_map(|row| {
+        let list = row
+            .first()
+            .map_or("", |name| name.trim_start_matches("openb_pod_list_"));
+        let cells = loads.iter().zip(row).skip(2);
+        cells.filter_map(move |(load, value)| {
+            Some(((list.to_owned(), load.parse().ok()?), value.parse().ok()?))
         })
-        .collect();
-    let mut means = BTreeMap::new();
-    for row in lines {
-        let mut fields = row.split(',');
-        let name = fields
-            .next()
-            .unwrap_or("")
-            .trim_start_matches("openb_pod_list_");
-        if fields.next() != Some("06-FGD") {
-            continue;
-        }
-        for (load, value) in loads.iter().zip(fields) {
-            if let Ok(value) = value.parse() {
-                means.insert((name.to_owned(), *load), value);
-            }
-        }
-    }
-    Ok(means)
+    });
+    cells.collect()
 }

@@ -165,7 +165,9 @@ fn the_engine_takes_the_place_that_costs_least() {
                     let whole: Vec<usize> = whole.take(count as usize).collect();
                     if whole.len() == count as usize {
                         let mut after = cards.clone();
-                        whole.iter().for_each(|&card| after[card] = 0);
+                        for card in whole {
+                            after[card] = 0;
+                        }
                         consider(after);
                     }
                 }
@@ -192,7 +194,7 @@ fn the_engine_takes_the_place_that_costs_least() {
         let (free_cpu, cards) = &mut free[at];
         let before = state(at, *free_cpu, cards);
         *free_cpu -= cpu;
-        for card in place.devices.cards.iter() {
+        for card in place.devices.cards {
             let taken = match request.want {
                 CardWant::Shares { compute_milli, .. } => compute_milli as u16,
                 _ => 1000,

@@ -143,6 +143,8 @@ pub struct MemberReport {
     /// Its role; empty when the gang has only one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub role: String,
+    /// Its position among the gang's members.
+    pub rank: u32,
     /// What it is doing.
     pub state: MemberState,
     /// Its node, bound or planned.
@@ -322,6 +324,7 @@ impl GangReport {
             MemberReport {
                 pod: member.name.to_owned(),
                 role: member.role.to_owned(),
+                rank: member.rank,
                 state: member.state,
                 node: node.map(|node| node.name.to_owned()),
                 cards: member.devices.cards,

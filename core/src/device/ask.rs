@@ -60,13 +60,13 @@ pub enum CardRequestError {
     },
     /// Links that do not exist.
     #[error(
-        "cards.near: {near:?} of MIG slices, shares or replicas; accepted: whole cards only, because \
+        "cards.near: {near} of MIG slices, shares or replicas; accepted: whole cards only, because \
          no part of a card has peer-to-peer links (NCCL does not run across MIG instances); leave it \
          out if the processes need no links"
     )]
     NoLinks {
-        /// What was asked.
-        near: Nearness,
+        /// What was asked, as people write it.
+        near: &'static str,
     },
     /// Nothing to choose from.
     #[error("cards.only: no card; accepted: at least as many as asked for")]
@@ -150,7 +150,8 @@ pub fn check_request(request: &CardRequest) -> Result<(), CardRequestError> {
     };
     if let Some(count) = parts {
         if request.near != Nearness::Any {
-            return Err(Error::NoLinks { near: request.near });
+            let near = request.near.word();
+            return Err(Error::NoLinks { near });
         }
         if count > 1 && !request.share_group.is_empty() {
             return Err(Error::GroupOfMany {
@@ -248,9 +249,10 @@ impl CardAsk {
     /// Cards, slices, shares or replicas asked for.
     pub(crate) fn count(&self) -> u32 {
         match &self.source.want {
-            CardWant::Whole(count) => *count,
             CardWant::Slices { slices, .. } => slices.iter().map(|slice| slice.count).sum(),
-            CardWant::Shares { count, .. } | CardWant::Replicas { count, .. } => *count,
+            CardWant::Whole(count)
+            | CardWant::Shares { count, .. }
+            | CardWant::Replicas { count, .. } => *count,
         }
     }
 

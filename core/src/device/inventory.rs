@@ -413,7 +413,7 @@ impl Inventory {
         let share = hardware.share(ask);
         let opened = devices.cards.intersection(pool.free());
         left.free = left.free.saturating_sub(opened.len());
-        for card in devices.cards.intersection(pool.partable()).iter() {
+        for card in devices.cards.intersection(pool.partable()) {
             let Some(before) = self.states(pool).get(card as usize) else {
                 continue;
             };
@@ -458,7 +458,7 @@ impl Inventory {
             pool.used.union(pool.parted)
         };
         let mut states: SmallVec<[CardState; 16]> = self.states(pool).into();
-        let mut overlaps = |slice: Slice| {
+        let overlaps = |slice: Slice| {
             let state = states.get_mut(usize::from(slice.card));
             let instance = pool.hardware.instance(slice.profile);
             let (Some(state), Some((geometry, ix))) = (state, instance) else {
@@ -468,7 +468,7 @@ impl Inventory {
             state.mig = after.unwrap_or(state.mig);
             after.is_none()
         };
-        !taken.intersection(devices.cards).is_empty() || devices.slices().any(|s| overlaps(s))
+        !taken.intersection(devices.cards).is_empty() || devices.slices().any(overlaps)
     }
 
     fn change(&mut self, ask: &CardAsk, devices: &Devices, taken: bool) {
@@ -603,6 +603,49 @@ impl Inventory {
             states.sort_unstable();
         }
         states
+    }
+
+    /// A hash of what is in use, the same for states from which the same can follow. `by_name`: somebody
+    /// names cards, so that no two are alike.
+    pub(crate) fn hash_use(&self, by_name: bool, hasher: &mut WordHasher) {
+        for pool in &self.pools {
+            hasher.write_u64(pool.used.0);
+            let hardware = &pool.hardware;
+            let linked = hardware
+                .links
+                .as_ref()
+                .is_some_and(|links| !links.is_uniform());
+            let by_name = by_name || linked || !self.groups.is_empty();
+            let mut sum = 0_u64;
+            for (card, state) in (0_u32..).zip(self.states(pool)) {
+                let mode = hardware.mode(card);
+                let alike = hardware.modes.iter().position(|other| other == mode);
+                let mut one = WordHasher::default();
+                one.write_u32(if by_name { card } else { u32::MAX });
+                one.write_u32(alike.unwrap_or(0) as u32);
+                one.write_u8(u8::from(pool.partable().contains(card)));
+                match hardware.geometry().filter(|_| *mode == Mode::MigDynamic) {
+                    // Where instances are matters only for what still fits.
+                    Some(geometry) => {
+                        one.write_u128(geometry.reach(state.mig));
+                        one.write_u8(u8::from(state.parts > 0));
+                        core::hash::Hash::hash(&state.exclusive, &mut one);
+                    }
+                    None => core::hash::Hash::hash(state, &mut one),
+                }
+                sum = sum.wrapping_add(one.finish());
+            }
+            hasher.write_u64(sum);
+        }
+        for counted in &self.counted {
+            hasher.write_u64(counted.used);
+        }
+        for loose in &self.loose {
+            hasher.write_u32(loose.used);
+        }
+        for usage in &self.groups {
+            core::hash::Hash::hash(usage, hasher);
+        }
     }
 
     /// A hash of what [`same_state`](Self::same_state) compares.

@@ -28,6 +28,11 @@ impl Inventory {
             change(&mut source);
             self.capacity(&CardAsk::new(ask.kind, source, ask.group, ask.exclusive)) > 0
         };
+        let needs_slices = ask.asks_slices() && hardware.geometry().is_none();
+        let needs_memory = ask.source.min_card_memory_mib > 0 && hardware.memory_mib == 0;
+        if hardware.model.is_none() && hardware.loose.is_empty() && (needs_slices || needs_memory) {
+            return (Cause::UnknownCardModel, hardware.product.clone());
+        }
         if !ask.source.models.is_empty() && without(&|source| source.models.clear()) {
             return (Cause::CardModel, hardware.product.clone());
         }
@@ -37,13 +42,8 @@ impl Inventory {
         if ask.source.only.is_some() && without(&|source| source.only = None) {
             return (Cause::CardIds, String::new());
         }
-        let near = |near: Nearness| match near {
-            Nearness::Any => "",
-            Nearness::NvlinkIsland => "nvlink-island",
-            Nearness::NumaNode => "numa-node",
-        };
         if ask.source.near != Nearness::Any && without(&|source| source.near = Nearness::Any) {
-            return (Cause::CardLinks, near(ask.source.near).to_string());
+            return (Cause::CardLinks, ask.source.near.word().to_string());
         }
         let anywhere = |source: &mut CardRequest| match &mut source.want {
             CardWant::Whole(_) => {}
@@ -151,10 +151,10 @@ fn slice_word(choice: &SliceChoice) -> String {
             memory_mib,
             compute_slices,
         } => {
-            let memory = alloc::format!("MIG slices of {memory_mib} MiB");
             match compute_slices {
-                0 => memory,
-                slices => alloc::format!("{memory} and {slices} compute slices"),
+                0 => alloc::format!("{memory_mib} MiB MIG slices"),
+                1 => alloc::format!("{memory_mib} MiB and 1 compute slice MIG slices"),
+                many => alloc::format!("{memory_mib} MiB and {many} compute slices MIG slices"),
             }
         }
     }

@@ -47,4 +47,13 @@ pub enum Nearness {
 impl Nearness {
     /// Each of them, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::Any, Self::NvlinkIsland, Self::NumaNode];
+
+    /// How people write it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::NvlinkIsland => "nvlink-island",
+            Self::NumaNode => "numa-node",
+        }
+    }
 }

@@ -27,8 +27,8 @@ pub(super) fn capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> u32
 /// Whether an ask can be served by slices of unknown cards: whether they are on distinct cards nobody
 /// can tell, so what must be on one card, or on cards with some name, cannot be promised.
 pub(super) fn takes_loose(pool: &Pool, ask: &CardAsk) -> bool {
-    !pool.hardware.loose.is_empty()
-        && !(ask.apart() == Apart::Same && ask.count() > 1)
+    let together = ask.apart() == Apart::Same && ask.count() > 1;
+    !(pool.hardware.loose.is_empty() || together)
         && ask.source.only.is_none()
         && ask.group.is_none()
         && ask.exclusive.is_none()
@@ -459,4 +459,52 @@ pub(crate) fn part_of(hardware: &Hardware, ask: &CardAsk, slice: Slice) -> Optio
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{collections::BTreeSet, vec, vec::Vec};
+
+    use super::*;
+    use crate::device::model;
+
+    /// Of any of several profiles, as many fit as the best of all ways to fill the card holds: on
+    /// every grid, in every state, for every list that a request for "at least" can mean.
+    #[test]
+    fn one_after_the_other_is_the_most_of_several_profiles() {
+        for product in [
+            "NVIDIA-A30",
+            "NVIDIA-A100-SXM4-40GB",
+            "NVIDIA-H100-80GB-HBM3",
+            "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition",
+        ] {
+            let geometry = model::find(product).and_then(|model| model.mig).unwrap();
+            let mut lists: BTreeSet<Vec<ProfileIx>> = BTreeSet::new();
+            for profile in geometry.profiles {
+                for compute in 0..=geometry.compute_slices {
+                    lists.insert(geometry.cheapest(profile.memory_mib, compute).collect());
+                }
+            }
+            let mut states = BTreeSet::from([MigState::EMPTY]);
+            let mut open = vec![MigState::EMPTY];
+            while let Some(state) = open.pop() {
+                for (profile, start) in geometry.placements() {
+                    if let Some(after) = geometry.put(state, profile, start)
+                        && states.insert(after)
+                    {
+                        open.push(after);
+                    }
+                }
+            }
+            for &state in &states {
+                for list in &lists {
+                    let entry = [(1, Need::Slice(list.as_slice().into()))];
+                    let best = combinations(geometry, &Mode::MigDynamic, state, &entry);
+                    let best = best.list.iter().map(|counts| u32::from(counts[0])).max();
+                    let most = most_of(geometry, state, list);
+                    assert_eq!(Some(most), best, "{product} {state:?} {list:?}");
+                }
+            }
+        }
+    }
 }

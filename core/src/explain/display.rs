@@ -90,6 +90,7 @@ fn noun(resource: &str, one: bool) -> &str {
         (PODS, true) => "pod slot",
         (PODS, false) => "pod slots",
         (MEMBERS, true) => "member",
+        (slices, true) if slices.ends_with(" slices") => slices.strip_suffix('s').unwrap_or(slices),
         (gpu, true) if gpu.ends_with("/gpu") => "GPU",
         (gpu, false) if gpu.ends_with("/gpu") => "GPUs",
         (resource, _) => resource,

@@ -30,6 +30,8 @@ pub enum Cause {
     Cards,
     /// Cards of a model that the member does not accept.
     CardModel,
+    /// Cards of a model that nobody knows, where the member needs to know more than their number.
+    UnknownCardModel,
     /// Cards with less memory than the member needs.
     CardMemory,
     /// The cards that the member names are taken, or not there.
@@ -280,6 +282,7 @@ impl fmt::Display for Cause {
             Cause::OtherDomain => "in another domain",
             Cause::Cards => "too few free cards",
             Cause::CardModel => "cards of another model",
+            Cause::UnknownCardModel => "cards of an unknown model",
             Cause::CardMemory => "cards with too little memory",
             Cause::CardIds => "the named cards are not free",
             Cause::CardLinks => "too few free cards joined closely enough",

@@ -5,11 +5,14 @@
 //! alike and nodes with equal signatures are interchangeable, so when a member fails on one node
 //! of a signature, no later member of the batch needs to try any of these nodes in that branch: any
 //! plan that uses one of them could be permuted into the branch that failed. The same holds for
-//! devices of one node: when it can give several, later members need not try those that failed. The walk keeps its own
-//! stack, so depth costs heap, not call stack.
+//! devices of one node: when it can give several, later members need not try those that failed. Where
+//! members want parts of cards, states from which nothing was found are remembered, since different
+//! orders lead to the same state. The walk keeps its own stack, so depth costs heap, not call stack.
 
 use alloc::vec::Vec;
 use core::hash::Hasher;
+
+use smallvec::SmallVec;
 
 use super::{Outcome, Request, Search, bound, greedy::size, relate};
 use crate::{
@@ -58,6 +61,8 @@ struct Frame {
     placed: u32,
     excluded: u32,
     barred: u32,
+    /// The state at this point, if it is worth remembering that it failed.
+    key: Option<u128>,
 }
 
 /// Memory that is kept between searches.
@@ -81,9 +86,18 @@ pub(crate) struct Scratch {
     names_nodes: bool,
     /// Some member says which cards by their numbers, so that no two cards are alike.
     names_cards: bool,
+    /// States from which every way failed, by what they look like to the rest of the search.
+    dead: hashbrown::HashSet<u128, crate::hash::BuildWordHasher>,
+    /// Members ask for parts or particular cards, and nothing but what is free decides: states meet
+    /// again and again, and are worth remembering.
+    remembers: bool,
     /// Some node had more ways to give a member its devices than were tried.
     is_cut: bool,
 }
+
+/// So many failed states are remembered, and none of more members than this.
+const MOST_DEAD: usize = 1 << 17;
+const MOST_REMEMBERED: usize = 32;
 
 /// On one node so many ways to give a member its devices are tried.
 const MOST_WAYS: usize = 1 << 12;
@@ -171,6 +185,11 @@ impl Search {
         };
         scratch.has_ports = any(|compiled| !compiled.source.host_ports.is_empty());
         scratch.is_cut = false;
+        scratch.dead.clear();
+        scratch.remembers = templates().any(|template| {
+            let compiled = cluster.template(template);
+            compiled.cards.as_ref().is_some_and(|ask| !ask.plain)
+        });
         scratch.names_cards = any(|compiled| compiled.names_cards().is_some());
         // Nodes of one class need not have the same cards free.
         scratch.names_nodes = any(|compiled| compiled.names_nodes)
@@ -180,6 +199,9 @@ impl Search {
                 .nodes
                 .iter()
                 .any(|node| node.required == Some(NODE_KEY));
+        // Ports and rules about other pods are more than what is free.
+        let related = any(|compiled| compiled.has_relations() || !compiled.counted_by.is_empty());
+        scratch.remembers &= !scratch.has_ports && !related;
     }
 
     /// Whether a finished sub-tree keeps its promise: its minimum met, or nothing in it was placed.
@@ -218,10 +240,10 @@ impl Search {
         if ix != 0 {
             self.exhaust.choices.push(Choice::Skip);
         }
-        self.push_frame(cluster, step, first);
+        self.push_frame(cluster, step, first, None);
     }
 
-    fn push_frame(&mut self, cluster: &mut Cluster, step: u32, first: u32) {
+    fn push_frame(&mut self, cluster: &mut Cluster, step: u32, first: u32, key: Option<u128>) {
         let frame = Frame {
             step,
             first,
@@ -231,6 +253,7 @@ impl Search {
             placed: self.placed.len() as u32,
             excluded: self.exhaust.exclusions.len() as u32,
             barred: self.exhaust.barred.len() as u32,
+            key,
         };
         self.exhaust.frames.push(frame);
     }
@@ -240,6 +263,10 @@ impl Search {
     fn members(&mut self, cluster: &mut Cluster, request: &Request<'_>, step: u32, batch: u32) {
         let wanted = request.batches[batch as usize];
         let first = self.exhaust.choices.len() as u32;
+        let key = self.state_key(cluster, step);
+        if key.is_some_and(|key| self.exhaust.dead.contains(&key)) {
+            return self.push_frame(cluster, step, first, None);
+        }
         let mut seen = core::mem::take(&mut self.exhaust.seen);
         seen.clear();
         if self.placed_of[batch as usize] < wanted.count {
@@ -299,7 +326,41 @@ impl Search {
             self.exhaust.choices.push(Choice::Stop);
         }
         self.exhaust.seen = seen;
-        self.push_frame(cluster, step, first);
+        self.push_frame(cluster, step, first, key);
+    }
+
+    /// What this point of the search looks like from here on: the step, how many members are placed,
+    /// fixed domains, and what is in use on each node that was used. 128 bits: two states with the
+    /// same key are not to be expected.
+    fn state_key(&self, cluster: &Cluster, step: u32) -> Option<u128> {
+        if !self.exhaust.remembers || self.placed.len() > MOST_REMEMBERED {
+            return None;
+        }
+        let half = |salt: u64| {
+            let mut hasher = WordHasher::default();
+            hasher.write_u64(salt);
+            hasher.write_u32(step);
+            for &placed in &self.placed_of {
+                hasher.write_u32(placed);
+            }
+            for &domain in &self.domain {
+                hasher.write_u32(domain);
+            }
+            let mut nodes: SmallVec<[NodeIx; MOST_REMEMBERED]> =
+                self.placed.iter().map(|place| place.node).collect();
+            nodes.sort_unstable();
+            nodes.dedup();
+            for node in nodes {
+                hasher.write_u32(node.0);
+                for &free in cluster.free_of(node) {
+                    hasher.write_u64(free as u64);
+                }
+                let by_name = self.exhaust.names_cards;
+                cluster.node(node).cards.hash_use(by_name, &mut hasher);
+            }
+            hasher.finish()
+        };
+        Some(u128::from(half(0)) << 64 | u128::from(half(0x517c_c1b7_2722_0a95)))
     }
 
     /// Whether a minimum of the leaf or of a sub-group around it is still unmet.
@@ -422,6 +483,9 @@ impl Search {
             if let Some((node, before)) = scratch.exclusions.pop() {
                 scratch.excluded[node.0 as usize] = before;
             }
+        }
+        if let Some(key) = frame.key.filter(|_| scratch.dead.len() < MOST_DEAD) {
+            scratch.dead.insert(key);
         }
         scratch.barred.truncate(frame.barred as usize);
         scratch.choices.truncate(frame.first as usize);

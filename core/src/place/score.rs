@@ -120,12 +120,13 @@ pub(crate) fn price(rule: ScoringRule, template: &Compiled, room: Room<'_>) -> i
     }
     let lost = |score: &dyn Score| score.worth(before) - score.worth(after);
     let price = match rule {
-        // Without prices to go by.
-        ScoringRule::BestFit
+
+        // The last four without prices to go by.
+        ScoringRule::Binpack
+        | ScoringRule::BestFit
         | ScoringRule::MigFlexibility
         | ScoringRule::FragmentationGradient
         | ScoringRule::BidPrice => lost(&Binpack),
-        ScoringRule::Binpack => lost(&Binpack),
         ScoringRule::Spread => lost(&Spread),
         ScoringRule::Weighted { cards, cpu, memory } => lost(&Weighted {
             cards: cards.into(),

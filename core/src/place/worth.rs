@@ -165,9 +165,8 @@ impl Worth {
         template: &Compiled,
     ) -> i64 {
         match rule {
-            ScoringRule::BestFit => node.left_over(cards_after, template),
-            // Says nothing about other work than slices.
-            ScoringRule::MigFlexibility => node.left_over(cards_after, template),
+            // MIG flexibility says nothing about other work than slices.
+            ScoringRule::BestFit | ScoringRule::MigFlexibility => node.left_over(cards_after, template),
             _ => match (before, after, &self.list) {
                 (Some(before), Some(after), Some(list)) => {
                     let list = list.clone();
@@ -312,12 +311,12 @@ pub(crate) fn geometry_of(pool: &Pool, profiles: &mut Vec<String>) -> Option<Geo
         .hardware
         .geometry()
         .filter(|_| pool.hardware.has_slices())?;
-    let mut number = |name: &str| match profiles.iter().position(|known| known == name) {
-        Some(at) => at as u16,
-        None => {
+    let mut number = |name: &str| {
+        let at = profiles.iter().position(|known| known == name);
+        at.unwrap_or_else(|| {
             profiles.push(name.into());
-            (profiles.len() - 1) as u16
-        }
+            profiles.len() - 1
+        }) as u16
     };
     let placements = geometry.placements().filter_map(|(ix, start)| {
         let profile = geometry.get(ix)?;

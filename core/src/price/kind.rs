@@ -154,6 +154,34 @@ impl CardState {
     }
 }
 
+impl CardState {
+    /// Thousandths that nothing uses; of a cut card, the share of its units.
+    pub(super) fn idle_milli(self, geometry: Option<&Geometry>) -> i64 {
+        let of_units = |taken: u16| {
+            let full = geometry.map_or(0, Geometry::full);
+            let units = i64::from(full.count_ones()).max(1);
+            i64::from(CARD_MILLI) * i64::from((full & !taken).count_ones()) / units
+        };
+        self.taken()
+            .map_or_else(|| i64::from(self.milli().unwrap_or(0)), of_units)
+    }
+
+    /// The card after each way to cut one more slice of a profile off it, in the order of the
+    /// geometry.
+    pub(super) fn cuts(self, geometry: &Geometry, profile: u16) -> impl Iterator<Item = Self> + '_ {
+        let taken = match (self.taken(), self) {
+            (Some(taken), _) => Some(taken),
+            (None, Self::FREE) => Some(0),
+            (None, _) => None,
+        };
+        let fits = move |&(of, units): &(u16, u16)| {
+            of == profile && taken.is_some_and(|taken| taken & units == 0)
+        };
+        let cut = move |(_, units)| Self::sliced(taken.unwrap_or(0) | units);
+        geometry.legal().filter(fits).map(cut)
+    }
+}
+
 /// What is left on a node. Two nodes with equal states are worth the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -190,16 +218,10 @@ impl NodeState {
     /// Thousandths of cards that nothing uses.
     pub fn idle_milli(&self, catalogue: &Catalogue) -> i64 {
         let geometry = catalogue.geometry(self.kind);
-        let idle = |card: &CardState| match (card.milli(), card.taken(), geometry) {
-            (Some(milli), ..) => i64::from(milli),
-            (None, Some(taken), Some(geometry)) => {
-                let full = geometry.full();
-                let units = i64::from(full.count_ones()).max(1);
-                i64::from(CARD_MILLI) * i64::from((full & !taken).count_ones()) / units
-            }
-            _ => 0,
-        };
-        self.cards.iter().map(idle).sum()
+        self.cards
+            .iter()
+            .map(|card| card.idle_milli(geometry))
+            .sum()
     }
 
     /// Wholly free cards.
@@ -288,20 +310,10 @@ impl NodeState {
                 };
                 let mut last = None;
                 for (index, &card) in self.cards.iter().enumerate() {
-                    let taken = match card.taken() {
-                        Some(taken) => taken,
-                        None if card == CardState::FREE => 0,
-                        None => continue,
-                    };
-                    if last == Some(card) {
-                        continue;
-                    }
-                    last = Some(card);
-                    for (_, mask) in geometry
-                        .legal()
-                        .filter(|&(of, mask)| of == profile && mask & taken == 0)
-                    {
-                        with(index, CardState::sliced(taken | mask));
+                    if last != Some(card) {
+                        last = Some(card);
+                        card.cuts(geometry, profile)
+                            .for_each(|after| with(index, after));
                     }
                 }
             }

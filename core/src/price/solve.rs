@@ -13,7 +13,7 @@ use alloc::{vec, vec::Vec};
 use super::{
     Nano,
     kind::{Catalogue, NodeState},
-    mix::{Demand, Mix},
+    mix::Mix,
     table::{self, Layout, Left, Step},
 };
 
@@ -22,8 +22,8 @@ const ONE: f64 = 1e9;
 
 /// How much work may still come, as multiples of what is left: less than that, just as much, more.
 pub(super) const BELIEFS: [f64; 3] = [0.7, 1.0, 1.6];
-/// Work for several cards is worth its size x (1 + this x ln cards): it has fewer places to go.
-const SEVERAL_PREMIUM: f64 = 0.1;
+/// How sure a belief is, as a share of the work it expects; the chance of few arrivals comes on top.
+const BELIEF_SPREAD: f64 = 0.25;
 /// Work without cards is worth so many nanos a thousandth of a core: enough to be planned for,
 /// never enough to keep a card idle.
 const PER_MILLI_CPU: f64 = 3000.0;
@@ -53,7 +53,7 @@ impl Effort {
 pub(super) struct Solution {
     pub(super) prices: Vec<Nano>,
     /// Supply over demand, in billionths; where the next solution starts from.
-    ratios: Vec<Nano>,
+    pub(super) ratios: Vec<Nano>,
 }
 
 impl Solution {
@@ -96,26 +96,23 @@ impl<'a> Problem<'a> {
         fleet: &[(NodeState, u64)],
     ) -> Self {
         let types = mix.types();
+        // Sums of floats depend on their order; the caller's must not matter.
+        let mut fleet: Vec<&(NodeState, u64)> = fleet.iter().collect();
+        fleet.sort_unstable();
         let cards = |milli: i64| milli as f64 / 1000.0;
         let all: f64 = types.iter().map(|&(_, weight)| weight as f64).sum();
-        let idle = fleet.iter().map(|(state, count)| {
-            cards(state.idle_milli(catalogue)) * *count as f64
-        });
-        let asked = types.iter().map(|(work, weight)| {
-            cards(work.size_milli(catalogue)) * *weight as f64 / all
-        });
+        let idle = fleet
+            .iter()
+            .map(|(state, count)| cards(state.idle_milli(catalogue)) * *count as f64);
+        let asked = types
+            .iter()
+            .map(|(work, weight)| cards(work.size_milli(catalogue)) * *weight as f64 / all);
         let (idle, asked): (f64, f64) = (idle.sum(), asked.sum());
         let arrivals = if asked > 0.0 { idle / asked } else { 0.0 };
         let full = types.iter().map(|(work, _)| {
             let size = cards(work.size_milli(catalogue));
-            let premium = match work.demand {
-                Demand::Whole { count } if count > 1 => {
-                    SEVERAL_PREMIUM * libm::log(f64::from(count))
-                }
-                _ => 0.0,
-            };
             if size > 0.0 {
-                ONE * size * (1.0 + premium)
+                ONE * size
             } else {
                 PER_MILLI_CPU * work.milli_cpu.max(0) as f64
             }
@@ -126,7 +123,10 @@ impl<'a> Problem<'a> {
         Self {
             catalogue,
             layout,
-            milli_cpu: types.iter().map(|(work, _)| work.milli_cpu.max(0)).collect(),
+            milli_cpu: types
+                .iter()
+                .map(|(work, _)| work.milli_cpu.max(0))
+                .collect(),
             full: full.collect(),
             demand: demand.collect(),
             fleet: fleet
@@ -138,12 +138,14 @@ impl<'a> Problem<'a> {
 
     /// Solves for a belief, from the start or from an earlier solution. Time: rounds x (states x
     /// log(steps of the ladder) + size of the tables).
-    pub(super) fn solve(&self, belief: f64, earlier: Option<Solution>, effort: Effort) -> Solution {
+    pub(super) fn solve(&self, belief: f64, earlier: Option<&Solution>, effort: Effort) -> Solution {
         let count = self.full.len();
-        let mut supply: Vec<f64> = match &earlier {
+        let mut supply: Vec<f64> = match earlier {
             Some(earlier) => {
                 let pairs = earlier.ratios.iter().zip(&self.demand);
-                pairs.map(|(&ratio, demand)| ratio as f64 / ONE * demand).collect()
+                pairs
+                    .map(|(&ratio, demand)| ratio as f64 / ONE * demand)
+                    .collect()
             }
             None => vec![0.0; count],
         };
@@ -171,18 +173,24 @@ impl<'a> Problem<'a> {
         let ratios = supply.iter().zip(&self.demand);
         Solution {
             prices: sums.iter().map(|sum| (sum / averaged) as Nano).collect(),
-            ratios: ratios.map(|(supply, demand)| (supply / demand * ONE) as Nano).collect(),
+            ratios: ratios
+                .map(|(supply, demand)| (supply / demand * ONE) as Nano)
+                .collect(),
         }
     }
 
-    /// Size times the chance that more is asked for than is supplied: exp(-z^4), where z is supply
-    /// over the demand that is believed in.
+    /// Size times the chance that more is asked for than is supplied: exp(-z^k), where z is supply
+    /// over the demand that is believed in, and k grows with how sure that demand is. Of a type that
+    /// is asked for twice, often none comes and often four; so some room for it has its price long
+    /// before it is short.
     fn prices(&self, belief: f64, supply: &[f64]) -> Vec<f64> {
         let types = self.full.iter().zip(&self.demand).zip(supply);
         types
             .map(|((full, demand), supply)| {
-                let z = supply / (belief * demand);
-                full * libm::exp(-(z * z) * (z * z)).max(LEAST_CHANCE)
+                let expected = belief * demand;
+                let spread = libm::sqrt(BELIEF_SPREAD * BELIEF_SPREAD + 1.0 / expected);
+                let chance = libm::exp(-libm::pow(supply / expected, 1.0 / spread));
+                full * chance.max(LEAST_CHANCE)
             })
             .collect()
     }
@@ -208,7 +216,11 @@ impl<'a> Problem<'a> {
             };
             // The best packing at one price of processor time uses more than there is, or less; the
             // best one overall is between it and that of the next price.
-            let next = if cpu_left < 0 { at + 1 } else { at.wrapping_sub(1) };
+            let next = if cpu_left < 0 {
+                at + 1
+            } else {
+                at.wrapping_sub(1)
+            };
             let mut share = 1.0;
             if cpu_left != 0
                 && let Some(other) = self.pack_at(steps, next, left, &mut beside)
@@ -230,13 +242,7 @@ impl<'a> Problem<'a> {
     }
 
     /// The best packing of a state at a step, and the processor time that it leaves.
-    fn pack_at(
-        &self,
-        steps: &[Step],
-        at: usize,
-        left: &Left,
-        types: &mut Vec<u16>,
-    ) -> Option<i64> {
+    fn pack_at(&self, steps: &[Step], at: usize, left: &Left, types: &mut Vec<u16>) -> Option<i64> {
         types.clear();
         steps.get(at)?.pack(left, &mut |ix| types.push(ix));
         let milli_cpu = |&ix: &u16| self.milli_cpu.get(usize::from(ix)).copied().unwrap_or(0);

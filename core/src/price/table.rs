@@ -94,10 +94,13 @@ fn gcd(a: u16, b: u16) -> u16 {
 
 impl Layout {
     pub(super) fn new(catalogue: &Catalogue, mix: &Mix) -> Self {
-        let shares = mix.types().iter().filter_map(|(work, _)| match work.demand {
-            Demand::Share { milli } => Some(milli.min(CARD_MILLI)),
-            _ => None,
-        });
+        let shares = mix
+            .types()
+            .iter()
+            .filter_map(|(work, _)| match work.demand {
+                Demand::Share { milli } => Some(milli.min(CARD_MILLI)),
+                _ => None,
+            });
         let part_milli = shares.fold(CARD_MILLI, gcd).max(CARD_MILLI / MOST_PARTS);
         let mut layout = Self {
             groups: Vec::new(),
@@ -111,7 +114,9 @@ impl Layout {
             let this = (kind.geometry, may_use.collect());
             let known = alike.iter().position(|known| *known == this);
             let group_ix = known.unwrap_or_else(|| {
-                layout.groups.push(layout.group(catalogue, mix, &this.1, kind.geometry));
+                layout
+                    .groups
+                    .push(layout.group(catalogue, mix, &this.1, kind.geometry));
                 alike.push(this);
                 alike.len() - 1
             });
@@ -161,11 +166,15 @@ impl Layout {
                 Demand::Slice { profile } => {
                     let legal = cut.into_iter().flat_map(Geometry::legal);
                     let places = legal.filter(|&(of, _)| of == profile);
-                    group.slices.extend(places.map(|(_, units)| (ix, units, cpu)));
+                    group
+                        .slices
+                        .extend(places.map(|(_, units)| (ix, units, cpu)));
                 }
             }
         }
-        group.single.sort_unstable_by_key(|&(ix, parts, cpu)| (parts, cpu, ix));
+        group
+            .single
+            .sort_unstable_by_key(|&(ix, parts, cpu)| (parts, cpu, ix));
         group.levels = group.several.iter().map(|&(.., cpu)| cpu).collect();
         group.levels.sort_unstable();
         group.levels.dedup();
@@ -251,9 +260,8 @@ impl Group {
     }
 
     fn step(&self, cpu_price: Nano, prices: &[Nano], parts: usize, full: Option<u16>) -> Step {
-        let net = |ix: u16, cpu: i64| {
-            price(prices, ix).saturating_sub(cpu.saturating_mul(cpu_price))
-        };
+        let net =
+            |ix: u16, cpu: i64| price(prices, ix).saturating_sub(cpu.saturating_mul(cpu_price));
         let (share, share_choice) = self.share(parts, net);
         let (sliced, sliced_choice) = full.map_or_else(Default::default, |full| {
             self.sliced(usize::from(full) + 1, net)
@@ -279,11 +287,8 @@ impl Group {
         for &(ix, size, cpu) in &self.single {
             let worth = net(ix, cpu);
             match best.last_mut() {
-                Some(last) if last.0 == size => {
-                    if worth > last.1 {
-                        *last = (size, worth, ix);
-                    }
-                }
+                Some(last) if last.0 == size && worth > last.1 => *last = (size, worth, ix),
+                Some(last) if last.0 == size => {}
                 _ if worth > 0 => best.push((size, worth, ix)),
                 _ => {}
             }
@@ -310,7 +315,11 @@ impl Group {
     /// The same for a card that is cut, by units taken.
     fn sliced(&self, masks: usize, net: impl Fn(u16, i64) -> Nano) -> (Vec<Nano>, Vec<(u16, u16)>) {
         let worth = |&(ix, units, cpu): &(u16, u16, i64)| (ix, units, net(ix, cpu));
-        let some = self.slices.iter().map(worth).filter(|&(.., worth)| worth > 0);
+        let some = self
+            .slices
+            .iter()
+            .map(worth)
+            .filter(|&(.., worth)| worth > 0);
         let some: Vec<(u16, u16, Nano)> = some.collect();
         let mut worths = vec![0; masks];
         let mut choices = vec![SKIP; masks];

@@ -255,6 +255,7 @@ fn like_neighbours_are_folded_and_long_lists_counted() {
     let placed = |node: String, cards: u64| MemberReport {
         pod: String::new(),
         role: String::new(),
+        rank: 0,
         state: MemberState::Bound,
         node: Some(node),
         cards: CardSet(cards),

@@ -12,8 +12,7 @@ use gangline::{
     GangId,
     bits::CardSet,
     cluster::spec::CardMode,
-    device::links::Link,
-    engine::{CardsView, NodeView, Part, PartView},
+    engine::{CardsView, NodeView},
 };
 
 use super::{
@@ -21,14 +20,18 @@ use super::{
     look::{self, Look},
     node::Scale,
 };
-use crate::output::{GangReport, devices::PartText, held_cards, parted_cards};
+use crate::output::{held_cards, parted_cards};
+
+mod arcs;
+mod parts;
+
+use arcs::{arc_depth, arcs};
+use parts::push_outlines;
 
 /// Squares in one row.
 const ROW: u32 = 8;
 /// Width of a bar in squares: each of eight memory slices gets room for two letters.
 const BAR_SQUARES: f32 = 6.0;
-/// More arcs than this are a tangle.
-const MOST_ARCS: usize = 12;
 
 /// Sizes of the cards of one kind on one node.
 #[derive(Clone, Copy, Debug)]
@@ -99,71 +102,9 @@ impl Shape {
     }
 }
 
-/// Pairs of cards worth an arc: those with the best direct link, when not all pairs have it and they
-/// are few.
-fn arcs(cards: &CardsView<'_>) -> Vec<(u32, u32, Link)> {
-    let Some(matrix) = cards.links.map(gangline::device::links::LinkTable::matrix) else {
-        return Vec::new();
-    };
-    let pairs = (0..matrix.cards()).flat_map(|b| (0..b).map(move |a| (a, b)));
-    let linked = |(a, b)| matrix.link(a, b).map(|link| (a, b, link));
-    let all: Vec<(u32, u32, Link)> = pairs.filter_map(linked).collect();
-    let best = all.iter().map(|(_, _, link)| *link).max();
-    let mut chosen = all.clone();
-    chosen.retain(|(_, _, link)| Some(*link) == best && link.is_fabric());
-    if chosen.len() == all.len() || chosen.len() > MOST_ARCS {
-        chosen.clear();
-    }
-    chosen
-}
-
 /// Whether arcs are drawn for these cards.
 pub(super) fn has_arcs(scale: &Scale, cards: &CardsView<'_>) -> bool {
     Shape::of(scale, cards).arcs > 0.0
-}
-
-/// How far an arc over so many cards reaches down.
-fn arc_depth(span: u32) -> f32 {
-    5.0 + 2.5 * span as f32
-}
-
-/// A segment of a card: where it starts and how long it is, in parts of the card's width.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Segment {
-    start: f32,
-    length: f32,
-}
-
-/// The segments of the parts of one card that are held, in order.
-fn segments(cards: &CardsView<'_>, parts: &[&PartView]) -> Vec<Segment> {
-    let mut next = 0.0;
-    let segment = |part: &&PartView| {
-        let (start, length) = match part.part {
-            Part::Slice {
-                start, units, of, ..
-            } => {
-                let of = f32::from(of.max(1));
-                return Segment {
-                    start: f32::from(start) / of,
-                    length: f32::from(units) / of,
-                };
-            }
-            Part::Share {
-                memory_mib,
-                compute_milli,
-            } => {
-                let memory = memory_mib as f32 / cards.memory_mib.max(1) as f32;
-                let memory = if cards.memory_mib > 0 { memory } else { 0.0 };
-                (next, memory.max(compute_milli as f32 / 1000.0))
-            }
-            Part::Replica { of } => (next, 1.0 / of.max(1) as f32),
-        };
-        // More may be taken than there is, when somebody else placed a pod.
-        let length = length.min(1.0 - start);
-        next = start + length;
-        Segment { start, length }
-    };
-    parts.iter().map(segment).collect()
 }
 
 impl Picture<'_> {
@@ -234,91 +175,6 @@ impl Picture<'_> {
             let _ = write!(style, " class=\"new\" stroke-width=\"{width:.1}\"");
         }
         (look, style, name)
-    }
-
-    /// The parts of a card that somebody holds.
-    fn push_parts(
-        &self,
-        svg: &mut String,
-        cards: &CardsView<'_>,
-        card: u32,
-        shape: &Shape,
-        (x, y): (f32, f32),
-    ) {
-        let parts: Vec<&PartView> = cards
-            .parts
-            .iter()
-            .filter(|part| part.card == card)
-            .collect();
-        let (width, height) = shape.card;
-        for (part, segment) in parts.iter().zip(segments(cards, &parts)) {
-            let (look, style, name) = self.holder(part.gang);
-            let text = PartText(&part.part).to_string();
-            let (left, length) = (x + segment.start * width, segment.length * width);
-            // Neighbours are told apart by a thin gap, where there is room for one.
-            let inset = if length > 6.0 { 0.6 } else { 0.0 };
-            let _ = write!(
-                svg,
-                "<rect {style} x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" \
-                 rx=\"{inset:.1}\"><title>{}</title></rect>",
-                left + inset,
-                y + inset,
-                (length - 2.0 * inset).max(0.1),
-                height - 2.0 * inset,
-                Escaped(&format!("{name}: {text} of {} {card}", cards.kind))
-            );
-            if shape.gutter > 0.0 {
-                push_label(
-                    svg,
-                    &label(&part.part, &look, length),
-                    &look,
-                    (left, y),
-                    (length, height),
-                );
-            }
-        }
-    }
-
-    /// Arcs between the cards that are joined best; those between cards of one member are strong.
-    fn push_arcs(
-        &self,
-        svg: &mut String,
-        node: &NodeView<'_>,
-        cards: &CardsView<'_>,
-        shape: &Shape,
-        (at, below): ((f32, f32), f32),
-    ) {
-        let bit = |card: u32| CardSet(1_u64.checked_shl(card).unwrap_or(0));
-        for (a, b, link) in arcs(cards) {
-            let both = bit(a).union(bit(b));
-            let holds_both = |gang: &&&GangReport| {
-                gang.members.iter().any(|member| {
-                    member.node.as_deref() == Some(node.name) && member.cards.contains_all(both)
-                })
-            };
-            let holders = cards
-                .held
-                .iter()
-                .filter_map(|(_, gang)| self.gangs.get(gang));
-            let style = match holders.clone().find(holds_both) {
-                Some(gang) => {
-                    let colour = self.holder(gang.id).0.base;
-                    format!("class=\"arc\" stroke=\"{colour}\" stroke-width=\"2.6\"")
-                }
-                None => "class=\"arc\" stroke=\"#a5afbb\" stroke-width=\"1\"".to_owned(),
-            };
-            let middle = |card| shape.corner(card, at).0 + shape.card.0 / 2.0;
-            let (from, to) = (middle(a), middle(b));
-            let depth = arc_depth(b - a);
-            let y = below + 1.5;
-            // The lowest point of a cubic curve lies at three quarters of its control points.
-            let control = y + depth / 0.75;
-            let _ = write!(
-                svg,
-                "<path {style} d=\"M{from:.1} {y:.1}C{from:.1} {control:.1} {to:.1} {control:.1} \
-                 {to:.1} {y:.1}\"><title>cards {a} and {b}: {link}</title></path>"
-            );
-        }
     }
 
     /// Instances of which nobody knows the card: a line each.
@@ -393,89 +249,6 @@ fn push_label(
         look.base,
         Escaped(text)
     );
-}
-
-/// What is written on a part: whose it is and what it is, as far as there is room.
-fn label(part: &Part, look: &Look, width: f32) -> String {
-    let (long, short) = match part {
-        Part::Slice { profile, .. } => {
-            let short = profile.split('.').next().unwrap_or(profile);
-            ((*profile).to_owned(), short.to_owned())
-        }
-        Part::Share {
-            memory_mib: 0,
-            compute_milli,
-        } => (format!("{}%", compute_milli / 10), String::new()),
-        Part::Share { memory_mib, .. } => {
-            (format!("{}G", memory_mib.div_ceil(1024)), String::new())
-        }
-        Part::Replica { .. } => (String::new(), String::new()),
-    };
-    let room = (width / 5.6) as usize;
-    let with_letter = |word: &str| match (look.letter.as_str(), word) {
-        ("", word) => word.to_owned(),
-        (letter, "") => letter.to_owned(),
-        (letter, word) => format!("{letter} {word}"),
-    };
-    [
-        with_letter(&long),
-        with_letter(&short),
-        look.letter.clone(),
-        short,
-    ]
-    .into_iter()
-    .find(|text| !text.is_empty() && text.chars().count() <= room)
-    .unwrap_or_default()
-}
-
-/// Instances and replicas that exist, whether held or not.
-fn push_outlines(
-    svg: &mut String,
-    mode: &CardMode,
-    cards: &CardsView<'_>,
-    shape: &Shape,
-    (x, y): (f32, f32),
-) {
-    let (width, height) = shape.card;
-    let mut push = |start: f32, length: f32, title: &str| {
-        let _ = write!(
-            svg,
-            "<rect class=\"outline\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\">\
-             <title>{}</title></rect>",
-            x + start * width + 0.8,
-            y + 0.8,
-            (length * width - 1.6).max(0.1),
-            height - 1.6,
-            Escaped(title)
-        );
-    };
-    match mode {
-        // A mark a replica; hundreds of them would be a grey blur.
-        CardMode::Replicas(replicas) if (2..=32).contains(replicas) => {
-            let length = 1.0 / *replicas as f32;
-            for index in 0..*replicas {
-                push(index as f32 * length, length, "replica");
-            }
-        }
-        CardMode::MigStatic(instances) => {
-            let Some(geometry) = cards.known.and_then(|model| model.mig) else {
-                return;
-            };
-            for instance in instances {
-                let found = geometry.profile(&instance.profile);
-                let Some(profile) = found.and_then(|ix| geometry.get(ix)) else {
-                    continue;
-                };
-                let of = f32::from(geometry.units.max(1));
-                push(
-                    f32::from(instance.start) / of,
-                    f32::from(profile.units) / of,
-                    &format!("{}@{}", instance.profile, instance.start),
-                );
-            }
-        }
-        _ => {}
-    }
 }
 
 fn push_crosses(svg: &mut String, cards: CardSet, shape: &Shape, at: (f32, f32)) {

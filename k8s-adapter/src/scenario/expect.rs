@@ -7,10 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
     Scheduler, Verdict,
-    bits::CardSet,
     device::links::Link,
-    engine::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView},
-    explain::{Cause, Reason, Shortfall},
+    engine::{Explanation, GangView, MemberState, MemberView, NodeView},
     request::NODE_LEVEL,
 };
 use serde::Deserialize;
@@ -22,12 +20,14 @@ use super::{
     value::{Count, Names, When, word_or_fields},
 };
 use crate::{
-    output::{
-        card_totals, devices::Held, explain, held_cards, phase_word, text::member_word, verdict,
-        verdict_word,
-    },
+    output::{card_totals, explain, phase_word, text::member_word, verdict, verdict_word},
     quantity::Quantity,
 };
+
+mod devices;
+mod reason;
+
+pub use reason::{ReasonTest, ShortfallTest};
 
 /// What must hold at a moment, or at each decided moment of a range.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -66,6 +66,8 @@ pub struct Expect {
     pub link: Option<Link>,
     /// All cards of each member are on this NUMA node.
     pub numa_node: Option<u8>,
+    /// A pod's position among the members of its gang.
+    pub rank: Option<Count>,
     /// In these domains only: level and name.
     pub within: BTreeMap<String, Names>,
     /// How many domains of a level are used.
@@ -90,49 +92,6 @@ pub struct Expect {
     pub parts_on: BTreeMap<u32, Count>,
     /// Gangs that wait, in the cluster.
     pub pending_gangs: Option<Count>,
-}
-
-/// What a reason must say.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ReasonTest {
-    /// Its code.
-    pub code: Option<String>,
-    /// Part of its line for people.
-    pub message: Option<String>,
-    /// What is short, to the number.
-    pub shortfall: Option<ShortfallTest>,
-    /// The level that binds.
-    pub level: Option<String>,
-    /// How many members fit in the best domain of that level.
-    pub best_fits: Option<Count>,
-    /// How many nodes failed alone, by cause.
-    pub causes: BTreeMap<Cause, Count>,
-}
-
-/// What a shortfall must say; what is absent may be anything.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ShortfallTest {
-    /// The resource.
-    pub resource: Option<String>,
-    /// How much is needed.
-    pub needed: Option<Count>,
-    /// How much is free.
-    pub free: Option<Count>,
-    /// How much is free in all, small pieces included.
-    pub scattered: Option<Count>,
-    /// The difference of needed and free.
-    pub missing: Option<Count>,
-}
-
-impl From<String> for ReasonTest {
-    fn from(code: String) -> Self {
-        Self {
-            code: Some(code),
-            ..Self::default()
-        }
-    }
 }
 
 /// One difference between what was expected and what is.
@@ -397,68 +356,6 @@ impl Expect {
         self.check_devices(seen, &placed, differences);
     }
 
-    /// Whatever is said about the devices of members that have a place.
-    fn check_devices(
-        &self,
-        seen: &Seen<'_>,
-        placed: &[&MemberView<'_>],
-        differences: &mut Differences,
-    ) {
-        if let Some(cards) = &self.cards {
-            let held = placed.iter().fold(CardSet::EMPTY, |set, member| {
-                set.union(member.devices.cards)
-            });
-            if held.iter().ne(cards.iter().copied()) {
-                differences
-                    .0
-                    .push(format!("cards: expected {cards:?}, is [{held}]"));
-            }
-        }
-        let held = |member: &&MemberView<'_>| {
-            let node = seen.nodes.iter().find(|node| Some(node.ix) == member.node);
-            node.map(|node| Held::new(member, node)).unwrap_or_default()
-        };
-        if let Some(parts) = &self.parts {
-            let is: Vec<Held> = placed.iter().map(held).collect();
-            let mut is: Vec<String> = is
-                .iter()
-                .flat_map(|held| held.parts.iter().map(ToString::to_string))
-                .collect();
-            let mut expected = parts.clone();
-            expected.sort_unstable();
-            is.sort_unstable();
-            if is != expected {
-                differences
-                    .0
-                    .push(format!("parts: expected {expected:?}, is {is:?}"));
-            }
-        }
-        if (self.link.is_some() || self.numa_node.is_some()) && placed.is_empty() {
-            differences
-                .0
-                .push("link, numa_node: nobody has cards".to_owned());
-        }
-        for member in placed {
-            let links = held(member).links;
-            let shown = |shown: Option<String>| shown.unwrap_or_else(|| "not known".to_owned());
-            if let Some(expected) = self.link {
-                let is = links.as_ref().and_then(|links| links.bottleneck);
-                let is = shown(is.map(|link| link.to_string()));
-                let what = format!("link of {}", member.name);
-                differences.equal(&what, Some(&expected.to_string()), &is);
-            }
-            if let Some(expected) = self.numa_node {
-                let is = shown(
-                    links
-                        .and_then(|links| links.numa_node)
-                        .map(|n| n.to_string()),
-                );
-                let what = format!("NUMA node of {}", member.name);
-                differences.equal(&what, Some(&expected.to_string()), &is);
-            }
-        }
-    }
-
     fn check_reason(&self, seen: &Seen<'_>, gang: &GangView<'_>, differences: &mut Differences) {
         let explanation = explain(&mut seen.scheduler.explainer(), gang);
         let reason = explanation.as_ref().and_then(|why| why.reason.as_ref());
@@ -500,6 +397,7 @@ impl Expect {
                 .push(format!("expected gone, is {}", member_word(member.state)));
         }
         differences.equal("state", self.state.as_deref(), member_word(member.state));
+        differences.count("rank", self.rank.as_ref(), i64::from(member.rank));
         self.check_members(seen, &[member], &mut differences);
         if let Some(test) = &self.reason {
             let why: Option<Explanation> = explain(&mut seen.scheduler.explainer(), &gang);
@@ -541,28 +439,6 @@ impl Expect {
         differences
     }
 
-    /// Whatever is said about the cards of a node.
-    fn check_cards(&self, node: &NodeView<'_>, differences: &mut Differences) {
-        if let Some(expected) = &self.untouched {
-            let free = |cards: &CardsView<'_>| cards.all.difference(held_cards(cards));
-            let is = node.cards.first().map_or(CardSet::EMPTY, free);
-            if is.iter().ne(expected.iter().copied()) {
-                differences
-                    .0
-                    .push(format!("untouched: expected {expected:?}, is [{is}]"));
-            }
-        }
-        for (card, count) in &self.parts_on {
-            let cards = node.cards.first().filter(|cards| cards.all.contains(*card));
-            let Some(cards) = cards else {
-                differences.0.push(format!("there is no card {card}"));
-                continue;
-            };
-            let held = cards.parts.iter().filter(|part| part.card == *card).count();
-            differences.count(&format!("parts on card {card}"), Some(count), held as i64);
-        }
-    }
-
     fn check_cluster(&self, seen: &Seen<'_>) -> Differences {
         let mut differences = Differences::default();
         let totals = card_totals(&seen.nodes);
@@ -577,75 +453,5 @@ impl Expect {
             differences.count("pending gangs", Some(count), waits as i64);
         }
         differences
-    }
-}
-
-impl ReasonTest {
-    fn check(&self, reason: Option<&Reason>, differences: &mut Differences) {
-        let Some(reason) = reason else {
-            differences
-                .0
-                .push("reason: expected one, there is none".to_owned());
-            return;
-        };
-        differences.equal("reason", self.code.as_deref(), reason.code());
-        let line = reason.to_string();
-        if let Some(part) = self.message.as_deref().filter(|part| !line.contains(part)) {
-            differences
-                .0
-                .push(format!("reason: expected to say {part:?}, says {line:?}"));
-        }
-        let (shortfall, level, best, causes) = match innermost(reason) {
-            Reason::DoesNotFit {
-                shortfall,
-                level,
-                best_domain,
-                causes,
-                ..
-            } => (
-                shortfall.as_ref(),
-                level.as_deref(),
-                best_domain.as_ref(),
-                causes.as_slice(),
-            ),
-            _ => (None, None, None, &[][..]),
-        };
-        for (cause, count) in &self.causes {
-            let nodes = causes.iter().filter(|known| known.cause == *cause);
-            let nodes = nodes.map(|known| i64::from(known.nodes)).sum();
-            differences.count(&format!("nodes with \"{cause}\""), Some(count), nodes);
-        }
-        if let Some(test) = &self.shortfall {
-            test.check(shortfall, differences);
-        }
-        let expected = self.level.as_deref().map(level_label);
-        differences.equal("level", expected.as_deref(), level.unwrap_or("none"));
-        let fits = best.map_or(0, |best| i64::from(best.fits));
-        differences.count("fits in the best domain", self.best_fits.as_ref(), fits);
-    }
-}
-
-/// The reason at the end of a chain of siblings.
-fn innermost(reason: &Reason) -> &Reason {
-    match reason {
-        Reason::WaitsForSibling { because, .. } | Reason::Surplus { because } => innermost(because),
-        reason => reason,
-    }
-}
-
-impl ShortfallTest {
-    fn check(&self, shortfall: Option<&Shortfall>, differences: &mut Differences) {
-        let Some(shortfall) = shortfall else {
-            differences
-                .0
-                .push("shortfall: expected one, there is none".to_owned());
-            return;
-        };
-        differences.equal("short of", self.resource.as_deref(), &shortfall.resource);
-        differences.count("needed", self.needed.as_ref(), shortfall.needed);
-        differences.count("free", self.free.as_ref(), shortfall.free);
-        differences.count("scattered", self.scattered.as_ref(), shortfall.scattered);
-        let missing = shortfall.needed.saturating_sub(shortfall.free);
-        differences.count("missing", self.missing.as_ref(), missing);
     }
 }

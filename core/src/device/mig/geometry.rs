@@ -279,8 +279,14 @@ impl Geometry {
 
     /// Whether everything that can be added to `other` can be added to `state` too. O(1).
     pub fn covers(&self, state: MigState, other: MigState) -> bool {
-        let (mine, others) = (self.grid.reach(state), self.grid.reach(other));
+        let (mine, others) = (self.reach(state), self.reach(other));
         mine & others == others
+    }
+
+    /// Which multisets of profiles can still be added, as a word that equals another's if they can be
+    /// added there too. O(1): one look-up.
+    pub(crate) fn reach(&self, state: MigState) -> u128 {
+        self.grid.reach(state)
     }
 
     /// The start that leaves the most open: highest [`flexibility`](Self::flexibility), then

@@ -53,10 +53,9 @@ impl MigWorth {
             return Self::plain(geometry);
         };
         let solved = market.solve(&chain);
-        let depth = -solved.iter().map(|state| state.worth).fold(0.0, f64::min);
         // A mask that no instances of the geometry make up, or whose instances nobody told.
         let plain = |mask| plain_worth(geometry, mask) as f64;
-        let (empty, scale) = (plain(0), depth / plain(0).max(1.0));
+        let (empty, scale) = (plain(0), Chain::depth(&solved) / plain(0).max(1.0));
         let fixed = |worth: f64| (worth * Self::SLICE as f64) as i64;
         let mut table = Self::from_masks(geometry, |mask| {
             let known = solved.iter().zip(&chain.states);

@@ -308,7 +308,7 @@ fn links_between_slices_are_refused_unless_they_are_not_needed() {
     let (problem, request) = bad("nvidia.com/mig-1g.10gb: 2", near);
     assert!(
         problem.starts_with(
-            "NoPeerToPeer: metadata.annotations[gangline.io/card-near]: cards.near: NvlinkIsland of \
+            "NoPeerToPeer: metadata.annotations[gangline.io/card-near]: cards.near: nvlink-island of \
              MIG slices"
         ),
         "{problem}"

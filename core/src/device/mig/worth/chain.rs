@@ -87,6 +87,12 @@ impl Chain {
         }
         Some(chain)
     }
+
+    /// How much an empty card is worth above a full one, in compute slices.
+    pub(super) fn depth(solved: &[Solved]) -> f64 {
+        let worths = solved.iter().map(|state| state.worth);
+        -worths.fold(0.0, f64::min)
+    }
 }
 
 fn shapes(geometry: &'static Geometry, weights: &[u32]) -> Vec<Shape> {
