@@ -126,13 +126,19 @@ struct Engine {
 
 impl Placer {
     /// `members`: by number of cards, how many members of jobs there are.
-    pub(crate) fn new(policy: Policy, nodes: u32, members: &[u32; CARDS_A_NODE as usize + 1]) -> Self {
+    pub(crate) fn new(
+        policy: Policy,
+        nodes: u32,
+        members: &[u32; CARDS_A_NODE as usize + 1],
+    ) -> Self {
         let scoring = match policy {
             Policy::Engine => Some(ScoringRule::Binpack),
             Policy::Priced => Some(ScoringRule::BidPrice),
             _ => None,
         };
-        let usual = (1_u32..).zip(&members[1..]).filter(|(_, weight)| **weight > 0);
+        let usual = (1_u32..)
+            .zip(&members[1..])
+            .filter(|(_, weight)| **weight > 0);
         let usual = usual.map(|(cards, &weight)| UsualWork {
             template: template(cards),
             weight,

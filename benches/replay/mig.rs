@@ -6,6 +6,7 @@ use gangline::device::{
     mig::{Geometry, Market, MigFleet, MigState, MigWorth, ProfileIx},
     model,
 };
+
 use super::Random;
 
 /// The profiles of the mixes.
