@@ -4,7 +4,6 @@
 //! `cargo bench -p gangline-benches --bench fleets -- [--steps N] [--output json] [--plots]`
 //! "find" is the choice of the node, "take" the event that puts the pod there, which chooses its cards,
 //! "release" the event that takes it away. Each is timed by itself; reading the clock is part of it.
-#![allow(missing_docs, unreachable_pub, dead_code, reason = "not a library")]
 
 mod plot;
 
@@ -98,14 +97,9 @@ struct Running {
     next: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    find: Duration,
-    take: Duration,
-}
-
 impl Running {
-    fn place(&mut self, template: &Arc<Template>) -> (Duration, Option<Times>) {
+    /// How long the choice took, and the event if there was a node.
+    fn place(&mut self, template: &Arc<Template>) -> (Duration, Option<Duration>) {
         self.next += 1;
         let waiting = pod(&format!("pod-{}", self.next), template);
         let uid = waiting.uid;
@@ -124,7 +118,7 @@ impl Running {
         apply(&mut self.engine, event);
         let take = begin.elapsed();
         self.pods.push(uid);
-        (find, Some(Times { find, take }))
+        (find, Some(take))
     }
 
     fn release(&mut self, random: &mut Random) -> Duration {
@@ -187,7 +181,7 @@ fn main() {
             let (find, placed) = running.place(&template);
             times[kind][0].push(find);
             if let Some(placed) = placed {
-                times[kind][1].push(placed.take);
+                times[kind][1].push(placed);
                 let release = running.release(&mut random);
                 times[kind][2].push(release);
             }

@@ -10,14 +10,14 @@ use plotters::{
 
 /// A named line through points.
 #[derive(Clone, Debug)]
-pub struct Line {
-    pub name: String,
-    pub points: Vec<(f64, f64)>,
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 /// Draws lines with a legend into `folder/name.svg`. Names of steps stand under whole numbers of the
 /// first axis, when there are any.
-pub fn lines(
+pub(crate) fn lines(
     folder: &Path,
     name: &str,
     title: &str,

@@ -3,6 +3,8 @@
 //! A replay is one command: `cargo bench -p gangline-benches --bench NAME -- [OPTIONS]`. It measures
 //! how good decisions are, prints a table (or JSON), and draws what it printed when asked to.
 
+pub mod mig;
+
 use std::{
     fmt::Write as _,
     path::{Path, PathBuf},
@@ -23,9 +25,9 @@ impl Random {
     pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
     }
 
     /// A number below `count`.

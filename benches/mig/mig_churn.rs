@@ -2,17 +2,18 @@
 //! compute is in use, against a fleet that may repack everything at any time.
 //!
 //! `cargo bench -p gangline-benches --bench mig_churn -- [--seeds N] [--output json] [--plots]`
-#![allow(missing_docs, unreachable_pub, dead_code, reason = "not a library")]
 
-mod fleet;
 #[path = "../plot.rs"]
 mod plot;
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use fleet::{Fleet, MIXES, Mix, POLICIES, Policy, card, fits};
 use gangline::device::mig::ProfileIx;
-use gangline_benches::replay::{Arguments, Cell, Random, Report, print};
+use gangline_benches::replay::{
+    Arguments, Cell, Random, Report,
+    mig::{Fleet, MIXES, Mix, POLICIES, Policy, card, fits},
+    print,
+};
 
 const CARDS: u32 = 100;
 const SLICES: u32 = 7;

@@ -8,7 +8,6 @@
 //!
 //! `cargo bench -p gangline-benches --bench philly -- [--nodes N] [--queue easy|skip|fifo] [--output json]
 //! [--plots]`; data: `philly/philly.csv` of `GANGLINE_DATA` or of `../shared/data`.
-#![allow(missing_docs, unreachable_pub, dead_code, reason = "not a library")]
 
 mod place;
 #[path = "../plot.rs"]
@@ -268,7 +267,7 @@ fn main() {
     let (path, whole) = data("philly/philly.csv");
     let text = fs::read_to_string(&path).expect("the file can be read");
     let jobs = read(&text).expect("the file is a job table");
-    let usual = if whole { vec![92, 80] } else { vec![12] };
+    let usual = if whole { vec![92, 80] } else { vec![24] };
     let nodes: u32 = arguments.value("--nodes", 0);
     let fleets = if nodes > 0 { vec![nodes] } else { usual };
     let wanted: String = arguments.value("--queue", String::new());

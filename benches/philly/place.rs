@@ -12,7 +12,7 @@ use gangline_benches::{CARDS_A_NODE, apply, node, node_name, pod, template};
 
 /// How a node is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub(crate) enum Policy {
     /// The emptiest node.
     Spread,
     /// The first node.
@@ -27,7 +27,7 @@ pub enum Policy {
     Pool,
 }
 
-pub const POLICIES: [Policy; 6] = [
+pub(crate) const POLICIES: [Policy; 6] = [
     Policy::Spread,
     Policy::FirstFit,
     Policy::BestFit,
@@ -37,7 +37,7 @@ pub const POLICIES: [Policy; 6] = [
 ];
 
 impl Policy {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Spread => "spread",
             Self::FirstFit => "first-fit",
@@ -50,13 +50,13 @@ impl Policy {
 }
 
 /// Parts of a job: so many cards on that node.
-pub type Parts = Vec<(usize, u32)>;
+pub(crate) type Parts = Vec<(usize, u32)>;
 
 /// Free cards of each node.
 #[derive(Clone, Debug)]
-pub struct Free {
-    pub nodes: Vec<u32>,
-    pub cards: u32,
+pub(crate) struct Free {
+    pub(crate) nodes: Vec<u32>,
+    pub(crate) cards: u32,
     /// By number of free cards: how many nodes have so many.
     counts: [u32; CARDS_A_NODE as usize + 1],
     /// Cards are one pool.
@@ -64,7 +64,7 @@ pub struct Free {
 }
 
 impl Free {
-    pub fn new(nodes: u32, pool: bool) -> Self {
+    pub(crate) fn new(nodes: u32, pool: bool) -> Self {
         let mut counts = [0; CARDS_A_NODE as usize + 1];
         counts[CARDS_A_NODE as usize] = nodes;
         Self {
@@ -76,7 +76,7 @@ impl Free {
     }
 
     /// Whether a job fits: whole nodes, and one node for what is left.
-    pub fn fits(&self, size: u32) -> bool {
+    pub(crate) fn fits(&self, size: u32) -> bool {
         if self.pool {
             return self.cards >= size;
         }
@@ -89,7 +89,7 @@ impl Free {
         idle >= whole + u32::from(rest > 0 && !partly)
     }
 
-    pub fn change(&mut self, parts: &Parts, taken: bool) {
+    pub(crate) fn change(&mut self, parts: &Parts, taken: bool) {
         for &(node, cards) in parts {
             if self.pool {
                 self.cards = if taken {
@@ -114,7 +114,7 @@ impl Free {
 }
 
 /// Chooses places and keeps what the engine knows up to date.
-pub struct Placer {
+pub(crate) struct Placer {
     policy: Policy,
     engine: Option<Engine>,
 }
@@ -126,7 +126,11 @@ struct Engine {
 
 impl Placer {
     /// `members`: by number of cards, how many members of jobs there are.
-    pub fn new(policy: Policy, nodes: u32, members: &[u32; CARDS_A_NODE as usize + 1]) -> Self {
+    pub(crate) fn new(
+        policy: Policy,
+        nodes: u32,
+        members: &[u32; CARDS_A_NODE as usize + 1],
+    ) -> Self {
         let scoring = match policy {
             Policy::Engine => Some(ScoringRule::Binpack),
             Policy::Priced => Some(ScoringRule::BidPrice),
@@ -155,7 +159,7 @@ impl Placer {
     }
 
     /// Places for a job that fits. Whole nodes first, then what is left.
-    pub fn place(&mut self, job: usize, size: u32, free: &Free) -> Parts {
+    pub(crate) fn place(&mut self, job: usize, size: u32, free: &Free) -> Parts {
         if self.policy == Policy::Pool {
             return vec![(0, size)];
         }
@@ -175,7 +179,7 @@ impl Placer {
     }
 
     /// A job is over.
-    pub fn end(&mut self, job: usize, parts: &Parts) {
+    pub(crate) fn end(&mut self, job: usize, parts: &Parts) {
         if let Some(engine) = &mut self.engine {
             for part in 0..parts.len() {
                 let uid = engine.pod(job, part, 0).uid;

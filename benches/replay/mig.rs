@@ -6,7 +6,8 @@ use gangline::device::{
     mig::{Geometry, Market, MigFleet, MigState, MigWorth, ProfileIx},
     model,
 };
-use gangline_benches::replay::Random;
+
+use super::Random;
 
 /// The profiles of the mixes.
 pub const PROFILES: [&str; 6] = [
@@ -27,6 +28,9 @@ pub const MIXES: [Mix; 6] = [
 ];
 
 /// The card of both replays, and its profiles in the order of [`PROFILES`].
+///
+/// # Panics
+/// If the table of card models has lost it.
 pub fn card() -> (&'static Geometry, [ProfileIx; 6]) {
     let model = model::find("NVIDIA-H100-80GB-HBM3").and_then(|model| model.mig);
     let geometry = model.expect("the table of card models has it");
@@ -53,6 +57,7 @@ pub enum Policy {
     Solved,
 }
 
+/// All of them.
 pub const POLICIES: [Policy; 7] = [
     Policy::Random,
     Policy::WorstFit,
@@ -64,6 +69,7 @@ pub const POLICIES: [Policy; 7] = [
 ];
 
 impl Policy {
+    /// For people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
