@@ -105,7 +105,7 @@ impl Prices {
             solution.carried_over(&previous.mix, mix)
         };
         let beliefs = BELIEFS.iter().enumerate();
-        let solve = |(ix, &belief)| problem.solve(belief, earlier(ix), effort);
+        let solve = |(ix, &belief)| problem.solve(belief, earlier(ix).as_ref(), effort);
         Published {
             version: previous.map_or(1, |previous| previous.published.version.saturating_add(1)),
             catalogue: catalogue.clone(),

@@ -138,9 +138,14 @@ impl<'a> Problem<'a> {
 
     /// Solves for a belief, from the start or from an earlier solution. Time: rounds x (states x
     /// log(steps of the ladder) + size of the tables).
-    pub(super) fn solve(&self, belief: f64, earlier: Option<Solution>, effort: Effort) -> Solution {
+    pub(super) fn solve(
+        &self,
+        belief: f64,
+        earlier: Option<&Solution>,
+        effort: Effort,
+    ) -> Solution {
         let count = self.full.len();
-        let mut supply: Vec<f64> = match &earlier {
+        let mut supply: Vec<f64> = match earlier {
             Some(earlier) => {
                 let pairs = earlier.ratios.iter().zip(&self.demand);
                 pairs
