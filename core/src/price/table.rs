@@ -286,11 +286,12 @@ impl Group {
         let mut best: Vec<(usize, Nano, u16)> = Vec::new();
         for &(ix, size, cpu) in &self.single {
             let worth = net(ix, cpu);
-            match best.last_mut() {
-                Some(last) if last.0 == size && worth > last.1 => *last = (size, worth, ix),
-                Some(last) if last.0 == size => {}
-                _ if worth > 0 => best.push((size, worth, ix)),
-                _ => {}
+            if let Some(last) = best.last_mut().filter(|last| last.0 == size) {
+                if worth > last.1 {
+                    *last = (size, worth, ix);
+                }
+            } else if worth > 0 {
+                best.push((size, worth, ix));
             }
         }
         let mut worths = vec![0; parts + 1];
