@@ -240,15 +240,12 @@ fn choose_whole(pool: &Pool, ask: &CardAsk) -> Option<CardSet> {
         let more = of_rank(rank);
         let before = cards;
         cards = cards.union(more);
-        match &pool.hardware.links {
-            Some(links) => links
-                .best(cards, count, ask.source.near)
-                .map(|best| best.cards),
-            None => {
-                let missing = count.saturating_sub(before.len());
-                more.lowest(missing).map(|more| before.union(more))
-            }
+        if let Some(links) = &pool.hardware.links {
+            let best = links.best(cards, count, ask.source.near);
+            return best.map(|best| best.cards);
         }
+        let missing = count.saturating_sub(before.len());
+        more.lowest(missing).map(|more| before.union(more))
     })
 }
 
@@ -606,16 +603,14 @@ impl<'a> Picker<'a> {
 /// so that the fullest goes first; always less than where one must be made, which costs ways to cut
 /// the rest.
 fn loss(geometry: &Geometry, mode: &Mode, before: MigState, after: MigState) -> u32 {
-    match mode {
-        Mode::MigStatic(_) => u32::from(geometry.units).saturating_sub(after.mask.count_ones()),
-        _ => {
-            let flexibility = |state| {
-                let base = u32::from(geometry.flexibility(state));
-                base << 16 | u32::from(geometry.flexibility_of_all(state))
-            };
-            flexibility(before).saturating_sub(flexibility(after)) | 1 << 31
-        }
+    if let Mode::MigStatic(_) = mode {
+        return u32::from(geometry.units).saturating_sub(after.mask.count_ones());
     }
+    let flexibility = |state| {
+        let base = u32::from(geometry.flexibility(state));
+        base << 16 | u32::from(geometry.flexibility_of_all(state))
+    };
+    flexibility(before).saturating_sub(flexibility(after)) | 1 << 31
 }
 
 /// Takes one part of a card's state, for trying.

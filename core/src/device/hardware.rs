@@ -166,11 +166,10 @@ pub fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
     let geometry = model_of(cards).and_then(|model| model.mig);
     for (card, mode) in (0_u32..).zip(&cards.modes) {
         match mode {
-            CardMode::Whole | CardMode::Shared => {}
             &CardMode::Replicas(replicas) if replicas < 2 => {
                 return Err(Error::Replicas { card, replicas });
             }
-            CardMode::Replicas(_) => {}
+            CardMode::Whole | CardMode::Shared | CardMode::Replicas(_) => {}
             CardMode::MigDynamic | CardMode::MigStatic(_) => {
                 let Some(geometry) = geometry else {
                     let product = cards.model.clone();
@@ -414,7 +413,7 @@ impl Hardware {
         let Some((name, ix)) = self
             .loose
             .get(loose)
-            .filter(|_| loose <= usize::from(u8::MAX))
+            .filter(|_| u8::try_from(loose).is_ok())
         else {
             return false;
         };

@@ -413,7 +413,7 @@ impl Inventory {
         let share = hardware.share(ask);
         let opened = devices.cards.intersection(pool.free());
         left.free = left.free.saturating_sub(opened.len());
-        for card in devices.cards.intersection(pool.partable()).iter() {
+        for card in devices.cards.intersection(pool.partable()) {
             let Some(before) = self.states(pool).get(card as usize) else {
                 continue;
             };
@@ -468,7 +468,7 @@ impl Inventory {
             state.mig = after.unwrap_or(state.mig);
             after.is_none()
         };
-        !taken.intersection(devices.cards).is_empty() || devices.slices().any(|s| overlaps(s))
+        !taken.intersection(devices.cards).is_empty() || devices.slices().any(&mut overlaps)
     }
 
     fn change(&mut self, ask: &CardAsk, devices: &Devices, taken: bool) {

@@ -28,7 +28,7 @@ pub(super) fn capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> u32
 /// can tell, so what must be on one card, or on cards with some name, cannot be promised.
 pub(super) fn takes_loose(pool: &Pool, ask: &CardAsk) -> bool {
     !pool.hardware.loose.is_empty()
-        && !(ask.apart() == Apart::Same && ask.count() > 1)
+        && (ask.apart() != Apart::Same || ask.count() <= 1)
         && ask.source.only.is_none()
         && ask.group.is_none()
         && ask.exclusive.is_none()
