@@ -72,8 +72,14 @@ impl Act {
 
 /// The promises of the engine hold after each act; see `events`.
 pub fn allocator(data: &[u8]) {
-    let acts = Unstructured::new(data).arbitrary_iter::<Act>();
-    let acts = acts.into_iter().flatten().map_while(Result::ok);
-    let steps: Vec<Step> = acts.take(events::MOST_STEPS).map(Act::step).collect();
+    let mut source = Unstructured::new(data);
+    let mut steps: Vec<Step> = Vec::new();
+    // Not `arbitrary_iter`, which stops at every other act.
+    while !source.is_empty() && steps.len() < events::MOST_STEPS {
+        let Ok(act) = Act::arbitrary(&mut source) else {
+            break;
+        };
+        steps.push(act.step());
+    }
     events::run(&steps);
 }

@@ -34,7 +34,7 @@ pub(crate) fn plan(world: World, must_take: impl Fn(&Event) -> bool) -> Schedule
     }
     let gangs = scheduler.gangs();
     let report = Report::new(&scheduler, gangs, world.complaints, || ());
-    text::plan(&report, true);
+    text::plan(&report, true, true);
     for gang in &report.gangs {
         text::why(gang);
     }

@@ -458,7 +458,7 @@ impl Inventory {
             pool.used.union(pool.parted)
         };
         let mut states: SmallVec<[CardState; 16]> = self.states(pool).into();
-        let overlaps = |slice: Slice| {
+        let mut overlaps = |slice: Slice| {
             let state = states.get_mut(usize::from(slice.card));
             let instance = pool.hardware.instance(slice.profile);
             let (Some(state), Some((geometry, ix))) = (state, instance) else {
@@ -468,7 +468,7 @@ impl Inventory {
             state.mig = after.unwrap_or(state.mig);
             after.is_none()
         };
-        !taken.intersection(devices.cards).is_empty() || devices.slices().any(overlaps)
+        !taken.intersection(devices.cards).is_empty() || devices.slices().any(&mut overlaps)
     }
 
     fn change(&mut self, ask: &CardAsk, devices: &Devices, taken: bool) {

@@ -27,8 +27,8 @@ pub(super) fn capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> u32
 /// Whether an ask can be served by slices of unknown cards: whether they are on distinct cards nobody
 /// can tell, so what must be on one card, or on cards with some name, cannot be promised.
 pub(super) fn takes_loose(pool: &Pool, ask: &CardAsk) -> bool {
-    let together = ask.apart() == Apart::Same && ask.count() > 1;
-    !(pool.hardware.loose.is_empty() || together)
+    !pool.hardware.loose.is_empty()
+        && (ask.apart() != Apart::Same || ask.count() <= 1)
         && ask.source.only.is_none()
         && ask.group.is_none()
         && ask.exclusive.is_none()

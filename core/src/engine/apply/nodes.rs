@@ -38,6 +38,11 @@ impl Scheduler {
             return;
         };
         self.without_charges(node, |cluster| cluster.retire(node));
+        // Nobody waits for a node that is not there; should it come back, it is another.
+        let reserved = self.reservation.as_mut().map(|reservation| &mut reservation.nodes);
+        if let Some(reserved) = reserved.and_then(|nodes| nodes.get_mut(node.0 as usize)) {
+            *reserved = false;
+        }
         // Nothing that is only planned can go there any more.
         let held: SmallVec<[PodIx; 8]> = self
             .pods_on(node)
