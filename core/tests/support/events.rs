@@ -1140,8 +1140,8 @@ fn summary(engine: &Scheduler) -> (Vec<String>, Vec<String>) {
     let ledger = engine.ledger();
     let lines = ledger.iter().map(|line| {
         format!(
-            "{:?} {} {} {:?}",
-            line.owner, line.node, line.devices.cards, line.purpose
+            "{:?} {} {:?} {:?}",
+            line.owner, line.node, line.devices, line.purpose
         )
     });
     (gangs.collect(), lines.collect())
