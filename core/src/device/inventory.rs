@@ -317,6 +317,11 @@ impl Inventory {
         })
     }
 
+    /// Whether some kind's cards are told apart: by links, by modes, or by what is taken of them.
+    pub(crate) fn are_told_apart(&self) -> bool {
+        self.pools.iter().any(|pool| self.is_linked(pool.kind)) || !self.loose.is_empty()
+    }
+
     /// How much better than cards without links these are for an ask, in the unit of prices. Cards
     /// joined directly come before any packing where a node has such cards: they are ten times as
     /// fast together. Other differences only break ties.

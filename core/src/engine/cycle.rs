@@ -394,6 +394,9 @@ impl Scheduler {
                 });
             }
         }
+        for place in &placed {
+            self.settle_around(place.node);
+        }
         self.search.placed = placed;
         if let Some(gang) = self.gangs.get_mut(ix.0) {
             gang.verdict = Verdict::Placed;

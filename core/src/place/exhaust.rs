@@ -242,7 +242,9 @@ impl Search {
             Choice::Domain(domain) if key == NODE_KEY => cluster.node(NodeIx(*domain)).rank,
             Choice::Domain(domain) => {
                 let nodes = &cluster.partition(key).domains[*domain as usize].nodes;
-                nodes.first().map_or(u32::MAX, |&node| cluster.node(node).rank)
+                nodes
+                    .first()
+                    .map_or(u32::MAX, |&node| cluster.node(node).rank)
             }
             _ => u32::MAX,
         };

@@ -992,7 +992,10 @@ impl World {
             if runs == 0 || in_flight || runs + ended >= gang.min as usize {
                 continue;
             }
-            let lenient = spec.on_loss != LossMode::Strict && gang.phase == Phase::Running;
+            // A group that was given up is not kept whole: somebody else may bind its pods.
+            let given_up = matches!(gang.phase, Phase::Ended(_));
+            let lenient =
+                given_up || spec.on_loss != LossMode::Strict && gang.phase == Phase::Running;
             assert!(
                 gang.phase == Phase::Degraded || lenient,
                 "{} of {} members of {} run, phase {:?}",

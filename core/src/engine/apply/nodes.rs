@@ -39,7 +39,10 @@ impl Scheduler {
         };
         self.without_charges(node, |cluster| cluster.retire(node));
         // Nobody waits for a node that is not there; should it come back, it is another.
-        let reserved = self.reservation.as_mut().map(|reservation| &mut reservation.nodes);
+        let reserved = self
+            .reservation
+            .as_mut()
+            .map(|reservation| &mut reservation.nodes);
         if let Some(reserved) = reserved.and_then(|nodes| nodes.get_mut(node.0 as usize)) {
             *reserved = false;
         }
@@ -92,6 +95,28 @@ impl Scheduler {
         }
         self.settle_devices(node, None);
         self.remembered_devices.clear();
+    }
+
+    /// Deals devices anew after a hold, where running pods have others than they said, or said nothing: what is
+    /// assumed of them must follow from what is there, not from what came first. On cards that are
+    /// all alike and only given whole nothing would change.
+    pub(in crate::engine) fn settle_around(&mut self, node: NodeIx) {
+        if !self.cluster.node(node).cards.are_told_apart() {
+            return;
+        }
+        let assumed = self.pods_on(node).iter().any(|pod| {
+            let pod = self.pods.get(pod.0);
+            pod.is_some_and(|pod| {
+                let assumed = |charge: Charge| {
+                    charge.purpose == Purpose::Bound && pod.spec.devices != Some(charge.devices)
+                };
+                pod.charge.is_some_and(assumed)
+                    && self.cluster.template(pod.template).cards.is_some()
+            })
+        });
+        if assumed {
+            self.settle_devices(node, None);
+        }
     }
 
     /// Decides which devices the pods of a node hold: those they say or were given, then, in order of
