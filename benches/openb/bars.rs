@@ -22,7 +22,11 @@ pub fn bars(
 ) -> Result<(), Wrong> {
     fs::create_dir_all(folder)?;
     let path = folder.join(format!("{file}.svg"));
-    let least = series.iter().flat_map(|(_, values)| values).copied().fold(0.0, f64::min);
+    let least = series
+        .iter()
+        .flat_map(|(_, values)| values)
+        .copied()
+        .fold(0.0, f64::min);
     let area = SVGBackend::new(&path, (1000, 420)).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
@@ -49,7 +53,10 @@ pub fn bars(
         let colour = Palette99::pick(index).to_rgba();
         let bar = |(group, value): (usize, &f64)| {
             let left = group as f64 - 0.4 + width * index as f64;
-            Rectangle::new([(left, 0.0), (left + width * 0.9, value.min(top))], colour.filled())
+            Rectangle::new(
+                [(left, 0.0), (left + width * 0.9, value.min(top))],
+                colour.filled(),
+            )
         };
         chart
             .draw_series(values.iter().enumerate().map(bar))?
