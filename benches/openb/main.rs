@@ -144,7 +144,7 @@ fn main() -> Result<(), Wrong> {
     let started = Instant::now();
     let results = replay(&fleet, &lists, &policies, &seeds, threads);
     let wall = started.elapsed().as_secs_f64();
-    let published = data::published();
+    let published = data::published(&fleet);
     let what = if fleet.whole {
         "openb"
     } else {
