@@ -184,9 +184,14 @@ pub fn shuffle<T>(items: &mut [T], random: &mut Random) {
 }
 
 /// The published mean allocation of FGD in percent, by list and arrived load.
-pub fn published() -> BTreeMap<(String, usize), f64> {
-    // The sample has none: it is another cluster.
-    let rows = read("published_allocation.csv").unwrap_or_default();
+/// The sample is another cluster, so there is none for it.
+pub fn published(fleet: &Fleet) -> BTreeMap<(String, usize), f64> {
+    let rows = if fleet.whole {
+        read("published_allocation.csv")
+    } else {
+        Ok(Vec::new())
+    };
+    let rows = rows.unwrap_or_default();
     let Some((loads, rows)) = rows.split_first() else {
         return BTreeMap::new();
     };

@@ -5,6 +5,7 @@
 //! [--policies fgd,bid,learned] [--threads N] [--output json] [--plots]`
 #![allow(missing_docs, unreachable_pub, dead_code, reason = "not a library")]
 
+mod bars;
 mod data;
 #[path = "../plot.rs"]
 mod plot;
@@ -143,7 +144,7 @@ fn main() -> Result<(), Wrong> {
     let started = Instant::now();
     let results = replay(&fleet, &lists, &policies, &seeds, threads);
     let wall = started.elapsed().as_secs_f64();
-    let published = data::published();
+    let published = data::published(&fleet);
     let what = if fleet.whole {
         "openb"
     } else {
@@ -276,31 +277,22 @@ fn draw(
         )?;
     }
     let names: Vec<&str> = lists.iter().map(|list| list.name.as_str()).collect();
-    let gains = |load: usize, policy: Policy| {
-        let gain = |(ix, list): (usize, &List)| {
-            let runs = results.get(&(ix, policy))?;
-            let theirs = published.get(&(list.name.clone(), load))?;
-            Some((ix as f64, runs.mean(load) - theirs))
-        };
-        lists.iter().enumerate().filter_map(gain).collect()
+    let gain = |ix: usize, policy: Policy, load: usize| {
+        let runs = results.get(&(ix, policy))?;
+        let theirs = published.get(&(lists.get(ix)?.name.clone(), load))?;
+        Some(runs.mean(load) - theirs)
     };
-    let lines: Vec<plot::Line> = shown()
+    let series = shown().filter(|(_, policy, _)| *policy != Policy::FragmentationGradient);
+    let series: Vec<(String, Vec<f64>)> = series
         .flat_map(|&(_, policy, name)| LOADS.map(|load| (load, policy, name)))
-        .map(|(load, policy, name)| plot::Line {
-            name: format!("{name} at {load} %"),
-            points: gains(load, policy),
+        .map(|(load, policy, name)| {
+            let gains = (0..lists.len()).map_while(|ix| gain(ix, policy, load));
+            (format!("{name} at {load} %"), gains.collect())
         })
-        .filter(|line| !line.points.is_empty())
         .collect();
-    if !lines.is_empty() {
-        plot::lines(
-            folder,
-            "openb-gains",
-            "openb: gain over the published mean of FGD",
-            ["list", "percentage points"],
-            &names,
-            &lines,
-        )?;
+    if series.iter().any(|(_, gains)| !gains.is_empty()) {
+        let title = "openb: gain over the published mean of FGD (bars end at 5)";
+        bars::bars(folder, "openb-gains", title, &names, &series, 5.0)?;
     }
     Ok(())
 }

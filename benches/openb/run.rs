@@ -13,8 +13,8 @@ use crate::data::{Fleet, List, Task, shuffle};
 
 /// Arrived load is looked at up to this, in percent of the cluster.
 pub const MOST_LOAD: usize = 130;
-/// Prices are solved anew after so many tasks.
-const PRICES_LAST: usize = 100;
+/// Prices are solved anew after a task for so many cards of the cluster: each hundred tasks here.
+const CARDS_A_TASK: i64 = 62;
 /// And the first time, when the mix is learned, after so many: a hundred tasks placed without prices
 /// would spoil half a percent of the cluster for good.
 const FIRST_PRICES: usize = 10;
@@ -233,12 +233,14 @@ pub fn run(list: &List, fleet: &Fleet, shared: &Shared, policy: Policy, seed: u6
         }
         Policy::Learned => Scorer::Prices(Box::new(solve(&learned, &classes, None))),
     };
+    let cards = fleet.capacity / 1000;
+    let prices_last = (cards / CARDS_A_TASK).max(FIRST_PRICES as i64) as usize;
     let mut epoch = 0;
     let mut sums = vec![(0.0, 0_u32); MOST_LOAD + 1];
     let (mut arrived, mut allocated) = (0_i64, 0_i64);
     let percent = |milli: i64| milli as f64 / fleet.capacity as f64 * 100.0;
     for (number, &task) in arrivals.iter().enumerate() {
-        let due = number > 0 && number % PRICES_LAST == 0
+        let due = number > 0 && number.is_multiple_of(prices_last)
             || policy == Policy::Learned && number == FIRST_PRICES;
         if let Scorer::Prices(prices) = &mut scorer
             && due

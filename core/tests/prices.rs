@@ -209,5 +209,5 @@ fn the_engine_takes_the_place_that_costs_least() {
         );
         placed += 1;
     }
-    assert!(placed > 20, "only {placed} were placed");
+    assert!(placed > 10, "only {placed} were placed");
 }

@@ -26,8 +26,9 @@ use crate::{
 /// known, in MiB.
 const TYPICAL_CARD_MIB: u64 = 81_920;
 
-/// Each time prices come, so much of what was seen before is forgotten: one eighth.
-const FORGET: u32 = 3;
+/// Each time prices come, so much of what was seen before is forgotten: 1/64, so that the mix is of
+/// the last few thousand members.
+const FORGET: u32 = 6;
 
 /// Supply and usual demand, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,8 +171,9 @@ fn without_place(template: &Template) -> Arc<Template> {
     })
 }
 
-/// After so many members were placed, prices are due again.
-const PRICES_LAST: u32 = 500;
+/// After so many members were placed, prices are due again: often and a little follows better than
+/// seldom and much, see `docs/pricing.md`.
+const PRICES_LAST: u32 = 100;
 
 impl Scheduler {
     /// Whether a rule that somebody uses needs prices, and there are none or old ones. Cost: the
