@@ -22,39 +22,13 @@ use super::{
     overhead, settle::WITH_ITS_GANG,
 };
 use crate::{
+    annotations::{
+        CARD_MEMORY, CARDS as APART, EXCLUSIVE, IDS, MODELS, NEAR, NO_PEER_TO_PEER, OVERHEAD,
+        SHARE_COMPUTE, SHARE_GROUP, SHARE_MEMORY, SLICE,
+    },
     api,
     problem::{FieldPath, Problems},
 };
-
-const NEAR: &str = "gangline.io/card-near";
-const MODELS: &str = "gangline.io/card-models";
-const CARD_MEMORY: &str = "gangline.io/card-memory";
-const APART: &str = "gangline.io/cards";
-const IDS: &str = "gangline.io/card-ids";
-const SLICE: &str = "gangline.io/slice";
-const SHARE_MEMORY: &str = "gangline.io/share-memory";
-const SHARE_COMPUTE: &str = "gangline.io/share-compute";
-const SHARE_GROUP: &str = "gangline.io/share-group";
-const EXCLUSIVE: &str = "gangline.io/exclusive-cards";
-const OVERHEAD: &str = "gangline.io/card-overhead";
-const NO_PEER_TO_PEER: &str = "gangline.io/no-peer-to-peer";
-
-/// Ours, as `docs/input.md` lists them.
-#[cfg(test)]
-pub(super) const ANNOTATIONS_OF_A_POD: [&str; 12] = [
-    SLICE,
-    SHARE_MEMORY,
-    SHARE_COMPUTE,
-    APART,
-    SHARE_GROUP,
-    EXCLUSIVE,
-    NEAR,
-    NO_PEER_TO_PEER,
-    MODELS,
-    CARD_MEMORY,
-    IDS,
-    OVERHEAD,
-];
 
 const SPEC: FieldPath<'static> = FieldPath::root("spec");
 

@@ -489,15 +489,6 @@ fn bad_annotations_are_named_and_the_rest_holds() {
 }
 
 #[test]
-fn the_annotations_are_documented() {
-    let docs = include_str!("../../../../docs/input.md");
-    for key in super::super::ask::ANNOTATIONS_OF_A_POD {
-        let name = key.strip_prefix("gangline.io/").unwrap();
-        assert!(docs.contains(&format!("| `{name}` |")), "{key}");
-    }
-}
-
-#[test]
 fn annotations_of_a_pod_without_cards_mean_nothing() {
     let (request, problems) = read("cpu: 1", "gangline.io/card-near: nonsense");
     assert_eq!((request.cards, problems.len()), (None, 0));
