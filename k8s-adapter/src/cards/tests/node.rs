@@ -268,6 +268,36 @@ fn sick_cards_are_known_by_number_only_when_all_are_named() {
 }
 
 #[test]
+fn described_mig_cards_are_never_more_than_the_device_plugin_can_use() {
+    let read = |text: &str, amounts: &str, usable: u32| {
+        let annotation = format!("gangline.io/cards: '{text}'");
+        let status = format!(
+            "{{capacity: {{nvidia.com/gpu: 4}}, allocatable: {{nvidia.com/gpu: {usable}{amounts}}}}}"
+        );
+        let (cards, problems) = read_status(A100, &annotation, &status);
+        let cards = cards.map(|cards| (cards.count, cards.modes.len(), cards.unhealthy.0));
+        (cards, problems.len())
+    };
+    let all = "{mode: mig-dynamic, count: 4}";
+    assert_eq!(read(all, "", 4), (Some((4, 1, 0)), 0));
+    assert_eq!(read(all, "", 2), (Some((2, 1, 0)), 0), "two are away");
+    assert_eq!(read(all, "", 0), (None, 0), "all are away");
+    let named = "{mode: mig-dynamic, count: 4, unhealthy: [1, 2]}";
+    assert_eq!(read(named, "", 2), (Some((4, 1, 0b110)), 0));
+    assert_eq!(read(named, "", 1), (Some((1, 0, 0)), 1), "another one");
+    let mixed = "[whole, whole, whole, mig-dynamic]";
+    assert_eq!(read(mixed, "", 3), (Some((3, 0, 0)), 1), "which one?");
+    // The fifth card is in MIG mode, so the device plugin does not list it as a card.
+    let beside = "[whole, whole, whole, whole, mig-dynamic]";
+    let slices = ", nvidia.com/mig-1g.5gb: 7";
+    assert_eq!(read(beside, slices, 4), (Some((5, 5, 0)), 0));
+    assert_eq!(read(beside, "", 4), (Some((4, 0, 0)), 1));
+    // Four whole cards are listed, and no instance.
+    let fixed = "{count: 4, mig-static: [3g.20gb@4]}";
+    assert_eq!(read(fixed, "", 4), (Some((4, 0, 0)), 1));
+}
+
+#[test]
 fn links_are_read_and_must_be_of_these_cards() {
     let pair = good(
         "",
@@ -387,7 +417,23 @@ fn bad_descriptions_are_named_and_plain_cards_stay() {
         ("[shared, 7]", "7; accepted: whole"),
         (
             "[whole, shared, whole]",
-            "cards.modes: 3 entries for 2 cards; accepted: none, 1 or 2",
+            "modes: 3 entries for 2 cards; accepted: one mode for all, or 2",
+        ),
+        (
+            "[shared, shared, shared]",
+            "modes: 3 entries for 2 cards; accepted: one mode for all, or 2",
+        ),
+        (
+            "{count: 2, modes: [mig-dynamic, mig-dynamic, mig-dynamic]}",
+            "modes: 3 entries for 2 cards; accepted: one mode for all, or 2",
+        ),
+        (
+            "{mode: mig-dynamic, count: 2, modes: [whole]}",
+            "mode and modes; accepted: one of them",
+        ),
+        (
+            "{mode: mig-dynamic, count: 17}",
+            "17 cards that are whole or may be; accepted: 2, which the device plugin lists",
         ),
         ("{count: 3}", "count: 3; accepted: 2, which there are"),
         ("{count: 65}", "65; accepted: 1 to 64"),
@@ -409,7 +455,7 @@ fn bad_descriptions_are_named_and_plain_cards_stay() {
         ),
         (
             "{colour: red}",
-            "\"colour\"; accepted: count, memory, mode, modes, unhealthy",
+            "no such field; accepted: mode, modes, replicas, mig-static, count, memory, unhealthy",
         ),
         ("[", "; accepted: YAML or JSON such as {mode: shared}"),
         (
