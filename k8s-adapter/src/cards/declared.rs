@@ -94,7 +94,7 @@ pub(super) fn declared(text: &str, problems: &mut Problems) -> Declared {
                     Value::Number(bytes) => mib(&bytes.to_string()),
                     _ => None,
                 };
-                let accepted = "an amount above 0 such as 80Gi";
+                let accepted = "an amount with its unit such as 80Gi";
                 expect(memory.is_some(), value, accepted, &path, problems);
                 declared.memory_mib = memory;
             }

@@ -439,11 +439,11 @@ fn bad_descriptions_are_named_and_plain_cards_stay() {
         ("{count: 65}", "65; accepted: 1 to 64"),
         (
             "{memory: lots}",
-            "\"lots\"; accepted: an amount above 0 such as 80Gi",
+            "\"lots\"; accepted: an amount with its unit such as 80Gi",
         ),
         (
             "{memory: -1}",
-            "-1; accepted: an amount above 0 such as 80Gi",
+            "-1; accepted: an amount with its unit such as 80Gi",
         ),
         (
             "{unhealthy: 3}",
