@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 
 use super::{
     ask::{CardAsk, Part},
-    hardware::{Mode, Need, Share},
+    hardware::{Mode, Need},
     inventory::Inventory,
     links::Nearness,
     parts,
@@ -32,6 +32,22 @@ impl Inventory {
         let needs_memory = ask.source.min_card_memory_mib > 0 && hardware.memory_mib == 0;
         if hardware.model.is_none() && hardware.loose.is_empty() && (needs_slices || needs_memory) {
             return (Cause::UnknownCardModel, hardware.product.clone());
+        }
+        let suits = |mode: &Mode| match ask.parts().next() {
+            None => matches!(mode, Mode::Whole | Mode::Shared | Mode::MigDynamic),
+            Some((_, Part::Slice(_))) => matches!(mode, Mode::MigDynamic | Mode::MigStatic(_)),
+            Some((_, Part::Share { .. })) => *mode == Mode::Shared,
+            Some((_, Part::Replica)) => matches!(mode, Mode::Replicas(_)),
+        };
+        let loose = ask.asks_slices() && !hardware.loose.is_empty();
+        if !loose && !pool.all.iter().any(|card| suits(hardware.mode(card))) {
+            let word = match ask.parts().next() {
+                None => "as a whole",
+                Some((_, Part::Slice(_))) => "MIG instances",
+                Some((_, Part::Share { .. })) => "shares",
+                Some((_, Part::Replica)) => "replicas",
+            };
+            return (Cause::CardsNotShared, word.to_string());
         }
         if !ask.source.models.is_empty() && without(&|source| source.models.clear()) {
             return (Cause::CardModel, hardware.product.clone());
@@ -90,42 +106,53 @@ impl Inventory {
         let left = |of: &dyn Fn(u32) -> u64| cards.iter().map(of).sum::<u64>();
         let state = |card: u32| states.get(card as usize).copied().unwrap_or_default();
         match (first, need) {
-            (Some((_, Part::Share { .. })), Some(Need::Share(Share { memory_mib, .. })))
-                if memory_mib > 0 =>
-            {
+            (Some((_, Part::Share { .. })), Some(Need::Share(share))) => {
                 let all = hardware.memory_for_shares(ask.source.overhead.processes > 0);
-                let free = left(&|card| match hardware.mode(card) {
-                    Mode::Shared => all.saturating_sub(state(card).memory_mib),
-                    _ => 0,
-                });
-                let one = (each * u64::from(memory_mib)) << 20;
-                Measure::new("card memory", one, fits * one, free << 20)
-            }
-            (Some((_, Part::Share { .. })), Some(Need::Share(Share { compute_milli, .. }))) => {
-                let free = left(&|card| match hardware.mode(card) {
-                    Mode::Shared => 1000_u64.saturating_sub(state(card).compute_milli.into()),
-                    _ => 0,
-                });
-                let one = each * u64::from(compute_milli);
-                Measure::new("thousandths of a card", one, fits * one, free)
+                let shared = |card: u32| *hardware.mode(card) == Mode::Shared;
+                let memory = |card: u32| if shared(card) {
+                    all.saturating_sub(state(card).memory_mib)
+                } else {
+                    0
+                };
+                let compute = |card: u32| if shared(card) {
+                    1000_u64.saturating_sub(state(card).compute_milli.into())
+                } else {
+                    0
+                };
+                // What runs out first.
+                let pieces = |of: &dyn Fn(u32) -> u64, one: u32| match one {
+                    0 => u64::MAX,
+                    one => left(&|card| of(card) / u64::from(one)),
+                };
+                let by_memory = pieces(&memory, share.memory_mib);
+                if pieces(&compute, share.compute_milli) < by_memory {
+                    let one = each * u64::from(share.compute_milli);
+                    return Measure::new("thousandths of a card", one, fits * one, left(&compute));
+                }
+                let one = (each * u64::from(share.memory_mib)) << 20;
+                Measure::new("card memory", one, fits * one, left(&memory) << 20)
             }
             (Some((_, Part::Slice(choice))), need) => {
-                let mut free = self
-                    .loose(ask.kind)
-                    .map(|loose| u64::from(loose.all.saturating_sub(loose.used)))
-                    .sum::<u64>();
-                if let (Some(Need::Slice(profiles)), Some(geometry)) = (&need, hardware.geometry())
-                {
-                    let smallest = profiles.iter().filter_map(|&ix| geometry.get(ix));
-                    let units = smallest.map(|profile| profile.units).min().unwrap_or(1);
-                    let units_free = left(&|card| match hardware.mode(card) {
-                        Mode::MigDynamic | Mode::MigStatic(_) => u64::from(
-                            geometry.units
-                                - geometry.units.min(state(card).mig.mask.count_ones() as u8),
-                        ),
-                        _ => 0,
-                    });
-                    free += units_free / u64::from(units.max(1));
+                let loose = self.loose(ask.kind);
+                let loose = loose.map(|loose| u64::from(loose.all.saturating_sub(loose.used)));
+                let smallest = match (&need, hardware.geometry()) {
+                    (Some(Need::Slice(profiles)), Some(geometry)) => {
+                        let profiles = profiles.iter().filter_map(|&ix| geometry.get(ix));
+                        profiles.map(|profile| profile.units).min()
+                    }
+                    _ => None,
+                };
+                let placed = need.map_or(0, |need| {
+                    left(&|card| parts::times(hardware, card, &state(card), &need).into())
+                });
+                let mut free = placed + loose.sum::<u64>();
+                if let Some(units) = smallest.filter(|_| free == 0) {
+                    // Enough memory slices, but none together at a legal start.
+                    let cut = |card| matches!(hardware.mode(card), Mode::MigDynamic | Mode::MigStatic(_));
+                    let all = hardware.all_units();
+                    let open = |card: u32| (all & !state(card).mig.mask).count_ones();
+                    free = left(&|card| if cut(card) { open(card).into() } else { 0 });
+                    free /= u64::from(units.max(1));
                 }
                 Measure::new(&slice_word(choice), each, fits * each, free)
             }

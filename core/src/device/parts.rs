@@ -271,11 +271,23 @@ fn mixed_capacity(
         };
         return of_cards.iter().map(on_card).sum();
     }
-    (1..=high)
-        .rev()
-        .find(|&members| mixed_fits(&of_cards, entries, members, apart))
-        .unwrap_or(0)
+    // Where so many fit, fewer do.
+    let (mut low, mut high) = (0, high);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if mixed_fits(&of_cards, entries, middle, apart) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    low
 }
+
+/// So many sums are kept while cards are added up. Beyond that the answer is "may fit": a limit from
+/// above, which a search may trust as little as it may trust any other limit. Nodes with 8 cards and
+/// three profiles stay well below.
+const MOST_SUMS: usize = 256;
 
 /// Whether so many members fit: some choice of a combination on each card adds up to what they need,
 /// with no more than `members` parts on a card when a member's parts must be on distinct cards.
@@ -298,6 +310,9 @@ fn mixed_fits(
     reached.add(Counts::default());
     for combinations in of_cards {
         let mut next = Combinations::default();
+        if reached.list.len() > MOST_SUMS {
+            return true;
+        }
         for sum in &reached.list {
             for counts in &combinations.list {
                 visit_within(*counts, limit, &mut |counts| {

@@ -91,8 +91,8 @@ fn noun(resource: &str, one: bool) -> &str {
         (PODS, false) => "pod slots",
         (MEMBERS, true) => "member",
         (slices, true) if slices.ends_with(" slices") => slices.strip_suffix('s').unwrap_or(slices),
-        (gpu, true) if gpu.ends_with("/gpu") => "GPU",
-        (gpu, false) if gpu.ends_with("/gpu") => "GPUs",
+        ("nvidia.com/gpu", true) => "GPU",
+        ("nvidia.com/gpu", false) => "GPUs",
         (resource, _) => resource,
     }
 }
@@ -145,8 +145,10 @@ impl Display for Shortfall {
         self.amount(self.free).number(formatter)?;
         if self.scattered > self.free {
             formatter.write_str(" usable (")?;
-            self.amount(self.scattered).number(formatter)?;
-            return formatter.write_str(" free in pieces too small)");
+            let unusable = self.scattered.saturating_sub(self.free);
+            self.amount(unusable).number(formatter)?;
+            let more = if self.free > 0 { " more" } else { "" };
+            return write!(formatter, "{more} free in pieces too small)");
         }
         formatter.write_str(" free")
     }
@@ -193,6 +195,9 @@ impl Display for NodeCount {
                 write!(formatter, "too few free {}", noun(resource, false))
             }
             Cause::Resource => write!(formatter, "too little free {resource}"),
+            cause if !resource.is_empty() && cause.is_about_cards() => {
+                write!(formatter, "{cause} ({resource})")
+            }
             cause => write!(formatter, "{cause}"),
         }
     }
@@ -300,7 +305,10 @@ fn does_not_fit(
     let place = level.map(level_word);
     // That members do not fit in one domain is what the sentence about the level says.
     let named = shortfall.filter(|shortfall| place.is_none() || shortfall.resource != MEMBERS);
+    // What cards are like keeps the member out, not how many are free.
+    let unlike = causes.iter().any(|count| count.cause.is_about_kinds_of_cards());
     match (named, place) {
+        (Some(shortfall), None) if unlike => write!(formatter, "needs {}", shortfall.needed())?,
         // What is free in all does not matter when it has to be in one domain.
         (Some(shortfall), Some(_)) => write!(formatter, "needs {}", shortfall.needed())?,
         (Some(shortfall), None) => write!(formatter, "{shortfall}")?,
@@ -320,7 +328,7 @@ fn does_not_fit(
         write!(formatter, "; the best, {best}")?;
     }
     // A resource that is short says it all; without one the causes are the next best thing.
-    let says_all = shortfall.is_some_and(|shortfall| shortfall.resource != MEMBERS);
+    let says_all = !unlike && shortfall.is_some_and(|shortfall| shortfall.resource != MEMBERS);
     if !says_all && best_domain.is_none() && !causes.is_empty() {
         let causes: Vec<String> = causes.iter().map(ToString::to_string).collect();
         write!(formatter, "; of {nodes} nodes: {}", causes.join(", "))?;

@@ -42,6 +42,8 @@ pub enum Cause {
     CardsApart,
     /// The cards with room serve somebody who has them for himself, or others use them already.
     CardExclusive,
+    /// Cards that are given in another way than the member asks: only whole, or only in parts.
+    CardsNotShared,
     /// No legal place for a MIG instance on any card.
     Slices,
     /// No card with a large enough share left.
@@ -272,6 +274,30 @@ impl Reason {
     }
 }
 
+impl Cause {
+    /// Whether it says that the cards that are there are not what the member needs, however many
+    /// are free.
+    pub const fn is_about_kinds_of_cards(self) -> bool {
+        matches!(
+            self,
+            Self::UnknownCardModel
+                | Self::CardModel
+                | Self::CardMemory
+                | Self::CardIds
+                | Self::CardLinks
+                | Self::CardsApart
+                | Self::CardExclusive
+                | Self::CardsNotShared
+        )
+    }
+
+    /// Whether it is about what cards are like or what is left of them, apart from their number.
+    pub const fn is_about_cards(self) -> bool {
+        self.is_about_kinds_of_cards()
+            || matches!(self, Self::Slices | Self::Shares | Self::Replicas)
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -288,6 +314,7 @@ impl fmt::Display for Cause {
             Cause::CardLinks => "too few free cards joined closely enough",
             Cause::CardsApart => "free parts of cards not spread as needed",
             Cause::CardExclusive => "cards in use by others",
+            Cause::CardsNotShared => "cards that are not given in that way",
             Cause::Slices => "no place on a card for the MIG instances",
             Cause::Shares => "no card with enough left",
             Cause::Replicas => "no replica left",
