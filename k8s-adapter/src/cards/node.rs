@@ -133,6 +133,24 @@ fn attempt(
     }
 }
 
+/// The links between so many of these cards, whichever they are: known when all pairs are joined alike,
+/// as behind NVSwitch. On which NUMA nodes they are is not known then.
+fn any_of(matrix: &LinkMatrix, count: u32) -> Option<LinkMatrix> {
+    let all = matrix.cards();
+    if count == all {
+        return Some(matrix.clone());
+    }
+    let link = matrix.link(0, 1)?;
+    let pairs = (0..all).flat_map(|a| (0..a).map(move |b| (a, b)));
+    let mut links = pairs.map(|(a, b)| matrix.link(a, b));
+    if count < 2 || count > all || links.any(|other| other != Some(link)) {
+        return None;
+    }
+    let row = |card| (0..count).map(move |other| (other != card).then_some(link));
+    let rows: Vec<Vec<_>> = (0..count).map(|card| row(card).collect()).collect();
+    LinkMatrix::new(&rows, &vec![None; count as usize], Vec::new()).ok()
+}
+
 struct Reader<'a, 'p> {
     node: &'a api::Node,
     problems: &'p mut Problems,
@@ -497,8 +515,10 @@ impl<'a> Reader<'a, '_> {
     fn add_links(&mut self, cards: &mut NodeCards, physical: u32) {
         let label = self.number(label::COUNT);
         let Some(text) = self.node.metadata.annotations.get(LINKS) else {
-            if label.is_none_or(|all| all == cards.count) && cards.slices.is_empty() {
-                cards.links = links::for_product(&cards.model, cards.count);
+            if cards.slices.is_empty() {
+                let all = label.unwrap_or(0).max(physical).max(cards.count);
+                let board = links::for_product(&cards.model, all);
+                cards.links = board.and_then(|board| any_of(&board, cards.count));
             }
             return;
         };
@@ -506,7 +526,10 @@ impl<'a> Reader<'a, '_> {
             // Some cards are away or in MIG mode, and nobody says which.
             Ok(matrix)
                 if cards.count < matrix.cards()
-                    && (matrix.cards() == physical || Some(matrix.cards()) == label) => {}
+                    && (matrix.cards() == physical || Some(matrix.cards()) == label) =>
+            {
+                cards.links = any_of(&matrix, cards.count);
+            }
             Ok(matrix) => {
                 let change = |cards: &mut NodeCards| cards.links = Some(matrix);
                 attempt(cards, change, &ANNOTATIONS.key(LINKS), self.problems);

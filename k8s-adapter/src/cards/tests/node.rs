@@ -63,9 +63,12 @@ fn labels_tell_product_and_memory_and_the_product_its_links() {
     assert_eq!((cards.count, cards.memory_mib), (8, 81_559));
     assert_eq!(cards.model, "NVIDIA-H100-80GB-HBM3");
     assert_eq!(cards.links, links::for_product("NVIDIA-H100-80GB-HBM3", 8));
-    // With one card away nobody knows which links are left.
+    // Whichever cards are away: behind NVSwitch the others are joined as before.
     let label = format!("{H100}, nvidia.com/gpu.count: '8'");
-    assert_eq!(good(&label, "", "nvidia.com/gpu: 4").links, None);
+    let links = good(&label, "", "nvidia.com/gpu: 4").links.unwrap();
+    let board = links::for_product("NVIDIA-H100-80GB-HBM3", 8).unwrap();
+    assert_eq!((links.cards(), links.link(0, 3)), (4, board.link(0, 7)));
+    assert_eq!(good(&label, "", "nvidia.com/gpu: 1").links, None);
 }
 
 #[test]
@@ -323,6 +326,11 @@ fn links_are_read_and_must_be_of_these_cards() {
     );
     let (cards, problems) = read_status("", &annotation, &status);
     assert_eq!((cards.unwrap().links, problems.len()), (None, 0));
+    // One of a board whose cards are all joined alike.
+    let status = "{capacity: {nvidia.com/gpu: 8}, allocatable: {nvidia.com/gpu: 7}}";
+    let (cards, problems) = read_status("", "gangline.io/links: hgx-h100-8", status);
+    let links = cards.unwrap().links.map(|links| links.cards());
+    assert_eq!((links, problems.len()), (Some(7), 0));
     let (problem, _) = bad("", "gangline.io/links: dgx-9000", "nvidia.com/gpu: 2");
     assert!(problem.starts_with("InvalidLinks: "), "{problem}");
 }
