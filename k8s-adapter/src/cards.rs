@@ -29,7 +29,7 @@ mod tests;
 
 pub(crate) use ask::{Asked, request};
 pub(crate) use node::{Offered, node_cards};
-pub(crate) use settle::{exclude_others, share_where_shared};
+pub(crate) use settle::{complain_of_models, exclude_others, share_where_shared};
 
 /// The kind of all cards of NVIDIA's device plugin.
 const NVIDIA: &str = "nvidia.com/gpu";
@@ -77,11 +77,12 @@ impl<'a> Annotations<'a, '_> {
     }
 }
 
-/// Bytes such as `20Gi` as whole MiB, rounded up; nothing for zero and for what is no amount.
+/// Bytes such as `20Gi` as whole MiB, rounded up; nothing for what is no amount, and for less than one
+/// MiB: who writes `20` has forgotten the unit.
 fn mib(text: &str) -> Option<u32> {
-    let bytes = Quantity::new(text).units().ok()?;
-    let mib = u32::try_from(u64::try_from(bytes).ok()?.div_ceil(1 << 20)).ok()?;
-    (mib > 0).then_some(mib)
+    let bytes = u64::try_from(Quantity::new(text).units().ok()?).ok()?;
+    let mib = u32::try_from(bytes.div_ceil(1 << 20)).ok()?;
+    (bytes >= 1 << 20).then_some(mib)
 }
 
 /// A part of one card such as `0.5`, `500m` or `50%`, in thousandths, rounded up.

@@ -1,6 +1,7 @@
 //! Kubernetes objects in, gangs out.
 #![forbid(unsafe_code)]
 
+mod annotations;
 pub mod api;
 pub mod card_models;
 mod cards;

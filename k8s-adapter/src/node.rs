@@ -11,7 +11,7 @@ use gangline::{
 };
 
 use crate::{
-    api,
+    annotations, api,
     cards::{Offered, node_cards},
     pod::{MOST_AMOUNT, in_core_units},
     problem::{FieldPath, Problems},
@@ -33,6 +33,7 @@ pub fn node_spec(node: &api::Node, problems: &mut Problems) -> NodeSpec {
     spec.labels = labels
         .map(|(key, value)| (key.into(), (&**value).into()))
         .collect();
+    annotations::check_node(&node.metadata.annotations, problems);
     add_taints(node, &mut spec, problems);
     add_amounts(node, &mut spec, problems);
     spec

@@ -9,6 +9,7 @@
 use gangline::{request::Template, units::Nanos};
 
 use crate::{
+    annotations::{self, MAX_RUNTIME},
     api,
     pod::request,
     problem::{FieldPath, Problems},
@@ -24,9 +25,6 @@ pub use nodes::{taint, toleration};
 pub use selector::label_selector;
 pub use templates::Templates;
 
-/// The annotation by which people tell how long a pod runs at most.
-pub const MAX_RUNTIME: &str = "gangline.io/max-runtime";
-
 const SPEC: FieldPath<'static> = FieldPath::root("spec");
 
 /// The template of one pod, with those of its labels that `is_selected` says some pod's rules name.
@@ -37,6 +35,7 @@ pub fn template(
     is_selected: impl Fn(&str) -> bool,
     problems: &mut Problems,
 ) -> Template {
+    annotations::check_pod(&pod.metadata.annotations, problems);
     let request = request(pod, problems);
     if !pod.spec.resource_claims.is_empty() {
         problems.note(

@@ -213,7 +213,9 @@ impl<'p> Builder<'p> {
             gangs
         };
         cards::share_where_shared(&mut nodes, &mut members);
-        cards::exclude_others(&mut members, &mut self.reader.templates);
+        cards::complain_of_models(&nodes, &members, &mut self.complaints);
+        let templates = &mut self.reader.templates;
+        cards::exclude_others(&mut members, templates, &mut self.complaints);
         let levels = match &self.options.levels {
             Some(levels) => levels.clone(),
             None => levels::choose(&nodes, &implied_levels, &gangs),

@@ -11,6 +11,7 @@ use gangline::{
     device::{
         CardRequestError, Devices, check_request,
         links::Nearness,
+        model,
         names::{CardKind, ResourceMeaning, meaning},
         overhead::Overhead,
     },
@@ -22,39 +23,13 @@ use super::{
     overhead, settle::WITH_ITS_GANG,
 };
 use crate::{
+    annotations::{
+        CARD_MEMORY, CARDS as APART, EXCLUSIVE, IDS, MODELS, NEAR, NO_PEER_TO_PEER, OVERHEAD,
+        SHARE_COMPUTE, SHARE_GROUP, SHARE_MEMORY, SLICE,
+    },
     api,
     problem::{FieldPath, Problems},
 };
-
-const NEAR: &str = "gangline.io/card-near";
-const MODELS: &str = "gangline.io/card-models";
-const CARD_MEMORY: &str = "gangline.io/card-memory";
-const APART: &str = "gangline.io/cards";
-const IDS: &str = "gangline.io/card-ids";
-const SLICE: &str = "gangline.io/slice";
-const SHARE_MEMORY: &str = "gangline.io/share-memory";
-const SHARE_COMPUTE: &str = "gangline.io/share-compute";
-const SHARE_GROUP: &str = "gangline.io/share-group";
-const EXCLUSIVE: &str = "gangline.io/exclusive-cards";
-const OVERHEAD: &str = "gangline.io/card-overhead";
-const NO_PEER_TO_PEER: &str = "gangline.io/no-peer-to-peer";
-
-/// Ours, as `docs/input.md` lists them.
-#[cfg(test)]
-pub(super) const ANNOTATIONS_OF_A_POD: [&str; 12] = [
-    SLICE,
-    SHARE_MEMORY,
-    SHARE_COMPUTE,
-    APART,
-    SHARE_GROUP,
-    EXCLUSIVE,
-    NEAR,
-    NO_PEER_TO_PEER,
-    MODELS,
-    CARD_MEMORY,
-    IDS,
-    OVERHEAD,
-];
 
 const SPEC: FieldPath<'static> = FieldPath::root("spec");
 
@@ -297,7 +272,8 @@ fn name_of((kind, want): &(String, CardWant)) -> String {
 }
 
 fn own_slice(annotations: &mut Annotations<'_, '_>) -> Option<Cut> {
-    let accepted = "memory, and compute slices if they matter, such as 20Gi or 20Gi,2c";
+    let accepted = "memory with its unit, and compute slices if they matter, such as 20Gi or 20Gi,2c \
+                    (a profile by name is a resource, such as nvidia.com/mig-1g.10gb)";
     let (memory_mib, compute_slices) = annotations.read(SLICE, accepted, |text| {
         let (memory, compute) = match text.split_once(',') {
             Some((memory, compute)) => (memory, compute.trim().strip_suffix('c')?.parse().ok()?),
@@ -318,7 +294,7 @@ fn own_slice(annotations: &mut Annotations<'_, '_>) -> Option<Cut> {
 }
 
 fn own_share(annotations: &mut Annotations<'_, '_>) -> Option<Cut> {
-    let accepted = "an amount above 0 such as 20Gi, or a part of the card such as 25%";
+    let accepted = "an amount with its unit such as 20Gi, or a part of the card such as 25%";
     let memory = annotations.read(SHARE_MEMORY, accepted, |text| {
         if text.ends_with('%') {
             milli(text).map(ShareMemory::Milli)
@@ -370,7 +346,7 @@ fn add_conditions(
         MODELS,
         "names of products with commas between them",
         |text| {
-            let models = text.split(',').map(|model| model.trim().to_owned());
+            let models = text.split(',').map(|model| model_name(model.trim()));
             let models: Vec<String> = models.collect();
             models
                 .iter()
@@ -379,12 +355,13 @@ fn add_conditions(
         },
     );
     request.models = models.unwrap_or_default();
-    let memory = annotations.read(CARD_MEMORY, "an amount above 0 such as 79Gi", mib);
+    let memory = annotations.read(CARD_MEMORY, "an amount with its unit such as 79Gi", mib);
     request.min_card_memory_mib = memory.unwrap_or(0);
     let ids = "numbers of cards from 0 to 63 such as 0,1 or 0,4-7";
     request.only = annotations.read(IDS, ids, card_numbers);
-    let group = annotations.read(SHARE_GROUP, "a word", |text| {
-        (!text.is_empty()).then(|| format!("{namespace}/{text}"))
+    let group = annotations.read(SHARE_GROUP, "one word", |text| {
+        let is_word = !text.is_empty() && !text.contains(char::is_whitespace);
+        is_word.then(|| format!("{namespace}/{text}"))
     });
     request.share_group = group.unwrap_or_default();
     if annotations.flag(EXCLUSIVE) {
@@ -411,6 +388,47 @@ fn add_conditions(
         }
         (CardWant::Whole(_), Some(_)) | (_, None) => {}
     }
+    let least = distinct_cards(&request.want);
+    if request.only.is_some_and(|only| only.len() < least) {
+        let accepted = format_args!("at least {least} cards, as many as it asks for");
+        annotations.refuse(IDS, accepted);
+    }
+}
+
+/// On how many cards at least the devices lie.
+fn distinct_cards(want: &CardWant) -> u32 {
+    match want {
+        CardWant::Whole(count) => *count,
+        CardWant::Slices {
+            slices,
+            cards: Apart::Distinct,
+        } => {
+            let counts = slices.iter().map(|slice| slice.count);
+            counts.fold(0, u32::saturating_add)
+        }
+        CardWant::Shares {
+            count,
+            cards: Apart::Distinct,
+            ..
+        }
+        | CardWant::Replicas {
+            count,
+            cards: Apart::Distinct,
+        } => *count,
+        _ => 1,
+    }
+}
+
+/// The name of a product or model as it is written where nodes are read: case does not matter, and
+/// what `gangline cards` takes for a model is that model. Other names stay what they are.
+fn model_name(text: &str) -> String {
+    let same = model::models()
+        .flat_map(|model| model.products.iter().chain([&model.name]))
+        .find(|name| name.eq_ignore_ascii_case(text));
+    let known = same
+        .copied()
+        .or_else(|| model::find(text).map(|model| model.name));
+    known.unwrap_or(text).to_owned()
 }
 
 /// Notes why a request is refused, at the field that causes it.

@@ -11,13 +11,11 @@ use serde_json::Value;
 
 use super::{ANNOTATIONS, mib};
 use crate::{
+    annotations::{CARDS, nearest},
     load::parse_text,
     problem::{FieldPath, Problems},
     quantity::excerpt,
 };
-
-/// The annotation.
-pub(super) const CARDS: &str = "gangline.io/cards";
 
 /// What is said of a node's cards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,11 +24,24 @@ pub(super) struct Declared {
     pub(super) count: Option<u32>,
     /// One for all, or one for each; empty when nothing is said.
     pub(super) modes: Vec<CardMode>,
+    /// How many cards have a mode of their own in the list, if there is a list of several.
+    pub(super) listed: Option<u32>,
     /// Memory of each in MiB.
     pub(super) memory_mib: Option<u32>,
     /// Those that must not be used.
     pub(super) unhealthy: Option<CardSet>,
 }
+
+/// Fields of the map.
+const FIELDS: [&str; 7] = [
+    "mode",
+    "modes",
+    "replicas",
+    "mig-static",
+    "count",
+    "memory",
+    "unhealthy",
+];
 
 const MODE: &str = "whole, shared, mig-dynamic, {replicas: N} with N from 2, or {mig-static: \
                     [PROFILE@START, ...]} such as {mig-static: [1g.10gb@6]}";
@@ -53,14 +64,19 @@ pub(super) fn declared(text: &str, problems: &mut Problems) -> Declared {
     };
     let Value::Object(fields) = value else {
         // Short for all that most nodes need.
-        declared.modes = modes(&value, &path, problems);
+        (declared.modes, declared.listed) = modes(&value, &path, problems);
         return declared;
     };
+    let ways = ["mode", "modes", "replicas", "mig-static"];
+    let ways: Vec<&str> = ways
+        .into_iter()
+        .filter(|way| fields.contains_key(*way))
+        .collect();
     for (name, value) in &fields {
         let path = path.name(name);
         match name.as_str() {
             "mode" => declared.modes.extend(mode(value, &path, problems)),
-            "modes" => declared.modes = modes(value, &path, problems),
+            "modes" => (declared.modes, declared.listed) = modes(value, &path, problems),
             "replicas" | "mig-static" => {
                 let path = ANNOTATIONS.key(CARDS);
                 let one = Value::Object([(name.clone(), value.clone())].into_iter().collect());
@@ -78,7 +94,7 @@ pub(super) fn declared(text: &str, problems: &mut Problems) -> Declared {
                     Value::Number(bytes) => mib(&bytes.to_string()),
                     _ => None,
                 };
-                let accepted = "an amount above 0 such as 80Gi";
+                let accepted = "an amount with its unit such as 80Gi";
                 expect(memory.is_some(), value, accepted, &path, problems);
                 declared.memory_mib = memory;
             }
@@ -89,16 +105,27 @@ pub(super) fn declared(text: &str, problems: &mut Problems) -> Declared {
                 declared.unhealthy = cards;
             }
             _ => {
-                let accepted = "count, memory, mode, modes, unhealthy";
-                expect(
-                    false,
-                    &Value::from(name.as_str()),
-                    accepted,
+                let near = nearest(name, &FIELDS);
+                let near = near.map(|near| format!("; did you mean {near}?"));
+                problems.note(
+                    "UnknownAnnotation",
                     &path,
-                    problems,
+                    format_args!(
+                        "no such field; accepted: {}{}",
+                        FIELDS.join(", "),
+                        near.unwrap_or_default()
+                    ),
                 );
             }
         }
+    }
+    if ways.len() > 1 {
+        problems.note(
+            "InvalidAnnotation",
+            &path,
+            format_args!("{}; accepted: one of them", ways.join(" and ")),
+        );
+        (declared.modes, declared.listed) = (Vec::new(), None);
     }
     declared
 }
@@ -123,23 +150,29 @@ fn numbers(value: &Value) -> Option<CardSet> {
     Some(cards)
 }
 
-/// One mode, or a list of one for each card. Of a list with a wrong entry nothing is left: the others
-/// would be taken for other cards'.
-fn modes(value: &Value, path: &FieldPath<'_>, problems: &mut Problems) -> Vec<CardMode> {
+/// One mode, or a list of one for each card, and how long the list is. Of a list with a wrong entry
+/// nothing is left: the others would be taken for other cards'. Of one with the same mode for all
+/// there is one left.
+fn modes(
+    value: &Value,
+    path: &FieldPath<'_>,
+    problems: &mut Problems,
+) -> (Vec<CardMode>, Option<u32>) {
     let Value::Array(entries) = value else {
-        return mode(value, path, problems).into_iter().collect();
+        return (mode(value, path, problems).into_iter().collect(), None);
     };
     let mut modes = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         modes.extend(mode(entry, &path.index(index), problems));
     }
     if modes.len() < entries.len() {
-        modes.clear();
+        return (Vec::new(), None);
     }
+    let listed = u32::try_from(modes.len()).ok().filter(|listed| *listed > 1);
     if modes.windows(2).all(|pair| pair[0] == pair[1]) {
         modes.truncate(1);
     }
-    modes
+    (modes, listed)
 }
 
 fn mode(value: &Value, path: &FieldPath<'_>, problems: &mut Problems) -> Option<CardMode> {

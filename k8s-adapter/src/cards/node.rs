@@ -22,15 +22,14 @@ use gangline::{
 
 use super::{
     ANNOTATIONS, Annotations, LABELS, NVIDIA,
-    declared::{CARDS, Declared, declared},
+    declared::{Declared, declared},
     hami, is_vgpu, kai,
 };
 use crate::{
+    annotations::{CARDS, LINKS},
     api,
     problem::{FieldPath, Problems},
 };
-
-const LINKS: &str = "gangline.io/links";
 
 /// More instances of a profile than any machine has are no instances.
 const MOST_INSTANCES: u32 = CardSet::CAPACITY * 8;
@@ -132,6 +131,24 @@ fn attempt(
             false
         }
     }
+}
+
+/// The links between so many of these cards, whichever they are: known when all pairs are joined alike,
+/// as behind NVSwitch. On which NUMA nodes they are is not known then.
+fn any_of(matrix: &LinkMatrix, count: u32) -> Option<LinkMatrix> {
+    let all = matrix.cards();
+    if count == all {
+        return Some(matrix.clone());
+    }
+    let link = matrix.link(0, 1)?;
+    let pairs = (0..all).flat_map(|a| (0..a).map(move |b| (a, b)));
+    let mut links = pairs.map(|(a, b)| matrix.link(a, b));
+    if count < 2 || count > all || links.any(|other| other != Some(link)) {
+        return None;
+    }
+    let row = |card| (0..count).map(move |other| (other != card).then_some(link));
+    let rows: Vec<Vec<_>> = (0..count).map(|card| row(card).collect()).collect();
+    LinkMatrix::new(&rows, &vec![None; count as usize], Vec::new()).ok()
 }
 
 struct Reader<'a, 'p> {
@@ -313,7 +330,7 @@ impl<'a> Reader<'a, '_> {
         let is_mig =
             |mode: &CardMode| matches!(mode, CardMode::MigStatic(_) | CardMode::MigDynamic);
         if said.modes.iter().any(is_mig) {
-            self.add_declared_mig(cards, said, offered);
+            self.add_declared_mig(cards, said, offered, physical);
             return;
         }
         // With the sick ones known by number, the others are known too.
@@ -344,7 +361,11 @@ impl<'a> Reader<'a, '_> {
             let message = format_args!("count: {count}; accepted: {physical}, which there are");
             self.refuse(CARDS, message);
         }
-        if !said.modes.is_empty() && cards.count > 0 {
+        if let Some(listed) = said.listed
+            && ![cards.count, physical].contains(&listed)
+        {
+            self.refuse_list(listed, physical);
+        } else if !said.modes.is_empty() && cards.count > 0 {
             let change = |cards: &mut NodeCards| cards.modes = said.modes;
             attempt(cards, change, &ANNOTATIONS.key(CARDS), self.problems);
         }
@@ -352,12 +373,23 @@ impl<'a> Reader<'a, '_> {
 
     /// Cards of which some are in MIG mode. They are all described here: MIG devices that the device
     /// plugin lists are the instances of these cards.
-    fn add_declared_mig(&mut self, cards: &mut NodeCards, said: Declared, offered: &Offered) {
-        let listed = (said.modes.len() > 1).then_some(said.modes.len() as u32);
+    fn add_declared_mig(
+        &mut self,
+        cards: &mut NodeCards,
+        said: Declared,
+        offered: &Offered,
+        physical: u32,
+    ) {
         let label = self.number(label::COUNT);
-        let count = said.count.or(listed).or(label).unwrap_or(offered.cards);
+        let count = said.count.or(said.listed).or(label).unwrap_or(physical);
+        if let Some(listed) = said.listed.filter(|listed| *listed != count) {
+            self.refuse_list(listed, count);
+            return;
+        }
         let mut instances: BTreeMap<String, u32> = BTreeMap::new();
-        let mut may_grow = false;
+        // Cards that the device plugin lists as such: those that have no instances.
+        let mut full = CardSet::EMPTY;
+        let mut may_grow = CardSet::EMPTY;
         for card in 0..count.min(CardSet::CAPACITY) {
             let one = said.modes.first().filter(|_| said.modes.len() == 1);
             match one.or(said.modes.get(card as usize)) {
@@ -366,11 +398,16 @@ impl<'a> Reader<'a, '_> {
                         *instances.entry(instance.profile.clone()).or_default() += 1;
                     }
                 }
-                Some(CardMode::MigDynamic) => may_grow = true,
-                _ => {}
+                Some(CardMode::MigDynamic) => may_grow = may_grow.union(CardSet(1 << card)),
+                _ => full = full.union(CardSet(1 << card)),
             }
         }
-        if offered.lists_slices && !may_grow && instances != offered.slices {
+        // As soon as instances are listed a card may have some, or be ready for some.
+        let at_most = full.union(may_grow);
+        if !offered.lists_slices {
+            full = at_most;
+        }
+        if offered.lists_slices && may_grow.is_empty() && instances != offered.slices {
             let shown = |slices: &BTreeMap<String, u32>| {
                 let slices = slices.iter();
                 let shown: Vec<_> = slices
@@ -397,24 +434,91 @@ impl<'a> Reader<'a, '_> {
                 format_args!("unhealthy: there are {count} cards; accepted: numbers below that");
             self.refuse(CARDS, message);
         }
-        attempt(
+        let unhealthy = unhealthy.intersection(there);
+        let before = cards.clone();
+        let changed = attempt(
             cards,
             |cards| {
-                (cards.count, cards.modes) = (count, said.modes);
-                cards.unhealthy = unhealthy.intersection(there);
+                (cards.count, cards.modes, cards.unhealthy) = (count, said.modes, unhealthy);
                 cards.slices.clear();
             },
             &ANNOTATIONS.key(CARDS),
             self.problems,
         );
+        // A node without a device plugin has the cards that are described.
+        let product = Product::new(&before.model);
+        let counts_cards = physical > 0 && !product.shared && product.mig.is_none();
+        if changed && counts_cards {
+            let usable = before.count;
+            let there = if at_most.len() < usable {
+                let message = format_args!(
+                    "{} cards that are whole or may be; accepted: {usable}, which the device plugin \
+                     lists",
+                    at_most.len()
+                );
+                self.refuse(CARDS, message);
+                false
+            } else {
+                self.are_there(cards, full, usable, physical)
+            };
+            if !there {
+                *cards = before;
+            }
+        }
+    }
+
+    /// Whether the device plugin lists the cards of a description, `full` those of them that it lists
+    /// as whole cards. Cards that are out of order are taken away where that can be done.
+    fn are_there(
+        &mut self,
+        cards: &mut NodeCards,
+        full: CardSet,
+        usable: u32,
+        physical: u32,
+    ) -> bool {
+        if full.len() > physical {
+            let message = format_args!(
+                "{} cards that are whole or may be; accepted: {physical}, which the device plugin \
+                 lists",
+                full.len()
+            );
+            self.refuse(CARDS, message);
+            return false;
+        }
+        let away = physical.saturating_sub(usable);
+        let left_out = full.intersection(cards.unhealthy).len();
+        if away <= left_out {
+            return true;
+        }
+        if cards.modes.len() == 1 && left_out == 0 {
+            // All are alike, so it does not matter which.
+            cards.count = cards.count.saturating_sub(away);
+            return true;
+        }
+        let message = format_args!(
+            "unhealthy: {left_out} of {physical} cards, but only {usable} can be used; accepted: the \
+             numbers of all that cannot"
+        );
+        self.refuse(CARDS, message);
+        false
+    }
+
+    /// Notes that a list of modes is not one for each card.
+    fn refuse_list(&mut self, listed: u32, cards: u32) {
+        let message = format_args!(
+            "modes: {listed} entries for {cards} cards; accepted: one mode for all, or {cards}"
+        );
+        self.refuse(CARDS, message);
     }
 
     /// How the cards reach each other: what the node says, else what its product fixes.
     fn add_links(&mut self, cards: &mut NodeCards, physical: u32) {
         let label = self.number(label::COUNT);
         let Some(text) = self.node.metadata.annotations.get(LINKS) else {
-            if label.is_none_or(|all| all == cards.count) && cards.slices.is_empty() {
-                cards.links = links::for_product(&cards.model, cards.count);
+            if cards.slices.is_empty() {
+                let all = label.unwrap_or(0).max(physical).max(cards.count);
+                let board = links::for_product(&cards.model, all);
+                cards.links = board.and_then(|board| any_of(&board, cards.count));
             }
             return;
         };
@@ -422,7 +526,10 @@ impl<'a> Reader<'a, '_> {
             // Some cards are away or in MIG mode, and nobody says which.
             Ok(matrix)
                 if cards.count < matrix.cards()
-                    && (matrix.cards() == physical || Some(matrix.cards()) == label) => {}
+                    && (matrix.cards() == physical || Some(matrix.cards()) == label) =>
+            {
+                cards.links = any_of(&matrix, cards.count);
+            }
             Ok(matrix) => {
                 let change = |cards: &mut NodeCards| cards.links = Some(matrix);
                 attempt(cards, change, &ANNOTATIONS.key(LINKS), self.problems);

@@ -1,26 +1,40 @@
 //! What can be said of cards only when nodes, pods and groups are all known.
 //!
 //! Which gang a pod is of (for cards that serve one gang only), and which nodes share their cards:
-//! one on which a share runs does, whatever it says. Members and nodes enter and are completed.
+//! one on which a share runs does, whatever it says. Members and nodes enter and are completed; what a
+//! pod asks for and cannot get from any of them is complained about.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
     bits::CardSet,
     cluster::{NodeCards, NodeSpec, spec::CardMode},
-    device::{Devices, Slice, names::label::Product},
+    device::{Devices, Slice, model_of, names::label::Product},
     gang::PodPhase,
     request::{CardRequest, CardWant},
 };
 
-use super::kai;
-use crate::{intake::Member, rules::Templates};
+use super::{ANNOTATIONS, kai};
+use crate::{
+    annotations::{EXCLUSIVE, MODELS},
+    intake::Member,
+    load::{Complaint, Severity, Source},
+    problem::problem,
+    rules::Templates,
+};
 
 /// Stands for the gang until it is known. No gang is called like this: their words have a `/`.
 pub(super) const WITH_ITS_GANG: &str = "gang";
 
+/// What complaints about several objects give as their source.
+const ALL: &str = "the cluster as a whole";
+
 /// Names the gangs whose cards serve nobody else.
-pub(crate) fn exclude_others(members: &mut [Member], templates: &mut Templates) {
+pub(crate) fn exclude_others(
+    members: &mut [Member],
+    templates: &mut Templates,
+    complaints: &mut Vec<Complaint>,
+) {
     for member in members {
         let spec = &mut member.spec;
         let Some(cards) = &spec.template.cards else {
@@ -33,11 +47,64 @@ pub(crate) fn exclude_others(members: &mut [Member], templates: &mut Templates) 
             Some(gang) => format!("{} {}/{}", gang.source, gang.namespace, gang.name),
             None => format!("pod {}/{}", spec.namespace, spec.name),
         };
+        if spec.gang.is_none() && !cards.share_group.is_empty() {
+            // Its card would serve this pod only, and the others of its share group need that card.
+            let problem = problem(
+                "InvalidCards",
+                ANNOTATIONS.key(EXCLUSIVE),
+                "true, with a share-group, on a pod without a gang; accepted: share-group without it, \
+                 or pods of one gang",
+            );
+            let object = format!("Pod {}/{}", spec.namespace, spec.name);
+            complaints.push(Complaint::from_problem(
+                &Source::file(ALL),
+                &object,
+                &problem,
+            ));
+            if spec.problem.is_none() && spec.node.is_none() {
+                spec.problem = Some(problem);
+            }
+        }
         let cards = CardRequest {
             exclusive,
             ..cards.clone()
         };
         spec.template = templates.with_cards(&spec.template, cards);
+    }
+}
+
+/// Complains about models of cards that a waiting pod asks for and that no node has, each once.
+pub(crate) fn complain_of_models(
+    nodes: &BTreeMap<String, NodeSpec>,
+    members: &[Member],
+    complaints: &mut Vec<Complaint>,
+) {
+    let mut there = BTreeSet::new();
+    for cards in nodes.values().flat_map(|node| &node.cards) {
+        there.insert(cards.model.as_str());
+        there.extend(model_of(cards).map(|model| model.name));
+    }
+    there.remove("");
+    let mut named = BTreeSet::new();
+    for member in members {
+        let spec = &member.spec;
+        let Some(cards) = spec.template.cards.as_ref().filter(|_| spec.node.is_none()) else {
+            continue;
+        };
+        for model in &cards.models {
+            if there.contains(model.as_str()) || !named.insert(model.as_str()) {
+                continue;
+            }
+            let known: Vec<&str> = there.iter().copied().collect();
+            complaints.push(Complaint {
+                source: Source::file(ALL),
+                object: format!("Pod {}/{}", spec.namespace, spec.name),
+                field: ANNOTATIONS.key(MODELS).to_string(),
+                value: format!("no node has cards of {model:?}"),
+                accepted: known.join(", "),
+                severity: Severity::Warning,
+            });
+        }
     }
 }
 

@@ -400,11 +400,11 @@ fn bad_annotations_are_named_and_the_rest_holds() {
         ),
         (
             "gangline.io/card-memory: '-1Gi'",
-            "\"-1Gi\"; accepted: an amount above 0 such as 79Gi",
+            "\"-1Gi\"; accepted: an amount with its unit such as 79Gi",
         ),
         (
             "gangline.io/card-memory: 9E",
-            "\"9E\"; accepted: an amount above 0 such as 79Gi",
+            "\"9E\"; accepted: an amount with its unit such as 79Gi",
         ),
         (
             "gangline.io/card-models: 'A,,B'",
@@ -434,7 +434,15 @@ fn bad_annotations_are_named_and_the_rest_holds() {
             "gangline.io/no-peer-to-peer: ''",
             "\"\"; accepted: true, false",
         ),
-        ("gangline.io/share-group: ''", "\"\"; accepted: a word"),
+        ("gangline.io/share-group: ''", "\"\"; accepted: one word"),
+        (
+            "gangline.io/share-group: 'a b'",
+            "\"a b\"; accepted: one word",
+        ),
+        (
+            "gangline.io/card-memory: '80'",
+            "\"80\"; accepted: an amount with its unit such as",
+        ),
         (
             "gangline.io/card-overhead: 'off,nccl'",
             "\"off,nccl\"; accepted: off, or a list of",
@@ -445,15 +453,15 @@ fn bad_annotations_are_named_and_the_rest_holds() {
         ),
         (
             "gangline.io/slice: '0'",
-            "\"0\"; accepted: memory, and compute slices if they matter",
+            "\"0\"; accepted: memory with its unit, and compute slices if they matter",
         ),
         (
             "gangline.io/slice: '5Gi,c'",
-            "\"5Gi,c\"; accepted: memory, and compute slices",
+            "\"5Gi,c\"; accepted: memory with its unit, and compute slices",
         ),
         (
             "gangline.io/share-memory: 101%",
-            "\"101%\"; accepted: an amount above 0 such as",
+            "\"101%\"; accepted: an amount with its unit such as",
         ),
         (
             "gangline.io/share-compute: '0'",
@@ -489,12 +497,33 @@ fn bad_annotations_are_named_and_the_rest_holds() {
 }
 
 #[test]
-fn the_annotations_are_documented() {
-    let docs = include_str!("../../../../docs/input.md");
-    for key in super::super::ask::ANNOTATIONS_OF_A_POD {
-        let name = key.strip_prefix("gangline.io/").unwrap();
-        assert!(docs.contains(&format!("| `{name}` |")), "{key}");
-    }
+fn fewer_cards_named_than_asked_for_is_a_mistake() {
+    let (problem, _) = bad("nvidia.com/gpu: 3", "gangline.io/card-ids: '0,1'");
+    assert_eq!(
+        problem,
+        "InvalidAnnotation: metadata.annotations[gangline.io/card-ids]: \"0,1\"; accepted: at least \
+         3 cards, as many as it asks for"
+    );
+    let slices = "nvidia.com/mig-1g.10gb: 2";
+    let (problem, _) = bad(slices, "gangline.io/card-ids: '0'");
+    assert!(problem.contains("at least 2 cards"), "{problem}");
+    good(slices, "gangline.io/card-ids: '0', gangline.io/cards: any");
+}
+
+#[test]
+fn models_are_read_as_people_write_them() {
+    let annotation = "gangline.io/card-models: 'nvidia-h100-80gb-hbm3, a100-40gb, Foo, \
+                      NVIDIA-A100-SXM4-40GB, NVIDIA A100-SXM4-80GB'";
+    assert_eq!(
+        good("nvidia.com/gpu: 1", annotation).models,
+        [
+            "NVIDIA-H100-80GB-HBM3",
+            "A100-40GB",
+            "Foo",
+            "NVIDIA-A100-SXM4-40GB",
+            "A100-80GB"
+        ]
+    );
 }
 
 #[test]

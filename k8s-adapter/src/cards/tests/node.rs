@@ -63,9 +63,12 @@ fn labels_tell_product_and_memory_and_the_product_its_links() {
     assert_eq!((cards.count, cards.memory_mib), (8, 81_559));
     assert_eq!(cards.model, "NVIDIA-H100-80GB-HBM3");
     assert_eq!(cards.links, links::for_product("NVIDIA-H100-80GB-HBM3", 8));
-    // With one card away nobody knows which links are left.
+    // Whichever cards are away: behind NVSwitch the others are joined as before.
     let label = format!("{H100}, nvidia.com/gpu.count: '8'");
-    assert_eq!(good(&label, "", "nvidia.com/gpu: 4").links, None);
+    let links = good(&label, "", "nvidia.com/gpu: 4").links.unwrap();
+    let board = links::for_product("NVIDIA-H100-80GB-HBM3", 8).unwrap();
+    assert_eq!((links.cards(), links.link(0, 3)), (4, board.link(0, 7)));
+    assert_eq!(good(&label, "", "nvidia.com/gpu: 1").links, None);
 }
 
 #[test]
@@ -268,6 +271,36 @@ fn sick_cards_are_known_by_number_only_when_all_are_named() {
 }
 
 #[test]
+fn described_mig_cards_are_never_more_than_the_device_plugin_can_use() {
+    let read = |text: &str, amounts: &str, usable: u32| {
+        let annotation = format!("gangline.io/cards: '{text}'");
+        let status = format!(
+            "{{capacity: {{nvidia.com/gpu: 4}}, allocatable: {{nvidia.com/gpu: {usable}{amounts}}}}}"
+        );
+        let (cards, problems) = read_status(A100, &annotation, &status);
+        let cards = cards.map(|cards| (cards.count, cards.modes.len(), cards.unhealthy.0));
+        (cards, problems.len())
+    };
+    let all = "{mode: mig-dynamic, count: 4}";
+    assert_eq!(read(all, "", 4), (Some((4, 1, 0)), 0));
+    assert_eq!(read(all, "", 2), (Some((2, 1, 0)), 0), "two are away");
+    assert_eq!(read(all, "", 0), (None, 0), "all are away");
+    let named = "{mode: mig-dynamic, count: 4, unhealthy: [1, 2]}";
+    assert_eq!(read(named, "", 2), (Some((4, 1, 0b110)), 0));
+    assert_eq!(read(named, "", 1), (Some((1, 0, 0)), 1), "another one");
+    let mixed = "[whole, whole, whole, mig-dynamic]";
+    assert_eq!(read(mixed, "", 3), (Some((3, 0, 0)), 1), "which one?");
+    // The fifth card is in MIG mode, so the device plugin does not list it as a card.
+    let beside = "[whole, whole, whole, whole, mig-dynamic]";
+    let slices = ", nvidia.com/mig-1g.5gb: 7";
+    assert_eq!(read(beside, slices, 4), (Some((5, 5, 0)), 0));
+    assert_eq!(read(beside, "", 4), (Some((4, 0, 0)), 1));
+    // Four whole cards are listed, and no instance.
+    let fixed = "{count: 4, mig-static: [3g.20gb@4]}";
+    assert_eq!(read(fixed, "", 4), (Some((4, 0, 0)), 1));
+}
+
+#[test]
 fn links_are_read_and_must_be_of_these_cards() {
     let pair = good(
         "",
@@ -293,6 +326,11 @@ fn links_are_read_and_must_be_of_these_cards() {
     );
     let (cards, problems) = read_status("", &annotation, &status);
     assert_eq!((cards.unwrap().links, problems.len()), (None, 0));
+    // One of a board whose cards are all joined alike.
+    let status = "{capacity: {nvidia.com/gpu: 8}, allocatable: {nvidia.com/gpu: 7}}";
+    let (cards, problems) = read_status("", "gangline.io/links: hgx-h100-8", status);
+    let links = cards.unwrap().links.map(|links| links.cards());
+    assert_eq!((links, problems.len()), (Some(7), 0));
     let (problem, _) = bad("", "gangline.io/links: dgx-9000", "nvidia.com/gpu: 2");
     assert!(problem.starts_with("InvalidLinks: "), "{problem}");
 }
@@ -387,17 +425,33 @@ fn bad_descriptions_are_named_and_plain_cards_stay() {
         ("[shared, 7]", "7; accepted: whole"),
         (
             "[whole, shared, whole]",
-            "cards.modes: 3 entries for 2 cards; accepted: none, 1 or 2",
+            "modes: 3 entries for 2 cards; accepted: one mode for all, or 2",
+        ),
+        (
+            "[shared, shared, shared]",
+            "modes: 3 entries for 2 cards; accepted: one mode for all, or 2",
+        ),
+        (
+            "{count: 2, modes: [mig-dynamic, mig-dynamic, mig-dynamic]}",
+            "modes: 3 entries for 2 cards; accepted: one mode for all, or 2",
+        ),
+        (
+            "{mode: mig-dynamic, count: 2, modes: [whole]}",
+            "mode and modes; accepted: one of them",
+        ),
+        (
+            "{mode: mig-dynamic, count: 17}",
+            "17 cards that are whole or may be; accepted: 2, which the device plugin lists",
         ),
         ("{count: 3}", "count: 3; accepted: 2, which there are"),
         ("{count: 65}", "65; accepted: 1 to 64"),
         (
             "{memory: lots}",
-            "\"lots\"; accepted: an amount above 0 such as 80Gi",
+            "\"lots\"; accepted: an amount with its unit such as 80Gi",
         ),
         (
             "{memory: -1}",
-            "-1; accepted: an amount above 0 such as 80Gi",
+            "-1; accepted: an amount with its unit such as 80Gi",
         ),
         (
             "{unhealthy: 3}",
@@ -409,7 +463,7 @@ fn bad_descriptions_are_named_and_plain_cards_stay() {
         ),
         (
             "{colour: red}",
-            "\"colour\"; accepted: count, memory, mode, modes, unhealthy",
+            "no such field; accepted: mode, modes, replicas, mig-static, count, memory, unhealthy",
         ),
         ("[", "; accepted: YAML or JSON such as {mode: shared}"),
         (

@@ -10,13 +10,17 @@ use crate::{
 };
 
 fn world(yaml: &str) -> World {
+    let world = read(yaml);
+    assert_eq!(world.complaints, [], "{yaml}");
+    world
+}
+
+fn read(yaml: &str) -> World {
     let options = Options::default();
     let mut progress = |_, _| ();
     let mut builder = Builder::new(&options, &mut progress);
     builder.read(|builder| load::load_bytes("dump", yaml.as_bytes(), builder));
-    let world = builder.finish();
-    assert_eq!(world.complaints, [], "{yaml}");
-    world
+    builder.finish()
 }
 
 fn modes(world: &World) -> Vec<CardMode> {
@@ -107,4 +111,65 @@ fn exclusive_cards_are_the_gangs_or_the_single_pods() {
     assert_eq!(word("a"), "scheduler-plugins prod/g");
     assert_eq!(word("b"), word("a"));
     assert_eq!(word("c"), "pod prod/c");
+}
+
+/// A waiting pod with these labels and annotations that asks for a card.
+fn waiting(name: &str, metadata: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, {metadata}}}\nspec: {{containers: \
+         [{{name: m, resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]}}\n---\n"
+    )
+}
+
+#[test]
+fn a_card_for_one_pod_only_cannot_be_a_share_groups() {
+    let group = "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: g}\nspec: \
+                 {minMember: 1}\n---\n";
+    let annotations = "annotations: {gangline.io/exclusive-cards: 'true', gangline.io/share-group: s, \
+                       gangline.io/share-memory: 1Gi}";
+    let grouped = format!("labels: {{scheduling.x-k8s.io/pod-group: g}}, {annotations}");
+    let world = read(&[group, &waiting("a", annotations), &waiting("b", &grouped)].concat());
+    let complaints: Vec<String> = world.complaints.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        complaints,
+        [
+            "the cluster as a whole: Pod default/a: metadata.annotations[gangline.io/exclusive-cards]: \
+             true, with a share-group, on a pod without a gang; accepted: share-group without it, or \
+             pods of one gang"
+        ]
+    );
+    let problem = |name: &str| {
+        pod(&world, name)
+            .problem
+            .as_ref()
+            .map(|problem| &*problem.code)
+    };
+    assert_eq!((problem("a"), problem("b")), (Some("InvalidCards"), None));
+}
+
+#[test]
+fn a_model_that_no_node_has_is_warned_of_once() {
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {nvidia.com/gpu.product: \
+                NVIDIA-H100-80GB-HBM3}}\nstatus: {allocatable: {nvidia.com/gpu: 4}}\n---\n";
+    let pods = [
+        waiting(
+            "a",
+            "annotations: {gangline.io/card-models: 'H1000, h100-80gb'}",
+        ),
+        waiting("b", "annotations: {gangline.io/card-models: H1000}"),
+        waiting(
+            "c",
+            "annotations: {gangline.io/card-models: NVIDIA-H100-80GB-HBM3}",
+        ),
+    ];
+    let world = read(&[node, &pods.concat()].concat());
+    let complaints: Vec<String> = world.complaints.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        complaints,
+        [
+            "the cluster as a whole: Pod default/a: metadata.annotations[gangline.io/card-models]: no \
+             node has cards of \"H1000\"; accepted: H100-80GB, NVIDIA-H100-80GB-HBM3"
+        ]
+    );
+    assert!(pod(&world, "a").problem.is_none());
 }

@@ -1,0 +1,164 @@
+//! Gangline's own annotations: the one list of their keys, and a word for those that are not in it.
+//!
+//! An object's annotations enter; a problem for each key of ours that nobody reads leaves, so that a
+//! misspelt wish is not a wish that is silently left out. Nothing here reads a value.
+
+use crate::{
+    api::Labels,
+    problem::{FieldPath, Problems},
+};
+
+/// What all our keys begin with.
+const PREFIX: &str = "gangline.io/";
+
+pub(crate) const SLICE: &str = "gangline.io/slice";
+pub(crate) const SHARE_MEMORY: &str = "gangline.io/share-memory";
+pub(crate) const SHARE_COMPUTE: &str = "gangline.io/share-compute";
+/// On a pod how its parts lie on cards; on a node how its cards are used.
+pub(crate) const CARDS: &str = "gangline.io/cards";
+pub(crate) const SHARE_GROUP: &str = "gangline.io/share-group";
+pub(crate) const EXCLUSIVE: &str = "gangline.io/exclusive-cards";
+pub(crate) const NEAR: &str = "gangline.io/card-near";
+pub(crate) const NO_PEER_TO_PEER: &str = "gangline.io/no-peer-to-peer";
+pub(crate) const MODELS: &str = "gangline.io/card-models";
+pub(crate) const CARD_MEMORY: &str = "gangline.io/card-memory";
+pub(crate) const IDS: &str = "gangline.io/card-ids";
+pub(crate) const OVERHEAD: &str = "gangline.io/card-overhead";
+pub(crate) const MAX_RUNTIME: &str = "gangline.io/max-runtime";
+pub(crate) const LINKS: &str = "gangline.io/links";
+
+/// Those that a pod may have, as `docs/input.md` lists them.
+const OF_A_POD: [&str; 13] = [
+    SLICE,
+    SHARE_MEMORY,
+    SHARE_COMPUTE,
+    CARDS,
+    SHARE_GROUP,
+    EXCLUSIVE,
+    NEAR,
+    NO_PEER_TO_PEER,
+    MODELS,
+    CARD_MEMORY,
+    IDS,
+    OVERHEAD,
+    MAX_RUNTIME,
+];
+
+/// Those that a node may have, as `docs/input.md` lists them.
+const OF_A_NODE: [&str; 2] = [LINKS, CARDS];
+
+/// Notes each annotation of a pod that looks like ours and is none.
+pub(crate) fn check_pod(annotations: &Labels, problems: &mut Problems) {
+    check(annotations, &OF_A_POD, "pod", problems);
+}
+
+/// Notes each annotation of a node that looks like ours and is none.
+pub(crate) fn check_node(annotations: &Labels, problems: &mut Problems) {
+    check(annotations, &OF_A_NODE, "node", problems);
+}
+
+fn check(annotations: &Labels, known: &[&str], object: &str, problems: &mut Problems) {
+    let metadata = FieldPath::root("metadata");
+    let path = metadata.name("annotations");
+    for (key, _) in annotations.iter() {
+        if !key.starts_with(PREFIX) || known.contains(&key) {
+            continue;
+        }
+        let field = path.key(key);
+        match nearest(key, known) {
+            Some(near) => problems.note(
+                "UnknownAnnotation",
+                &field,
+                format_args!("a {object} has no such annotation; did you mean {near}?"),
+            ),
+            None => problems.note(
+                "UnknownAnnotation",
+                &field,
+                format_args!(
+                    "a {object} has no such annotation; accepted: {}",
+                    known.join(", ")
+                ),
+            ),
+        }
+    }
+}
+
+/// The accepted word that is most like this one, if one is like it: of two letters at most one differs.
+pub(crate) fn nearest<'a>(word: &str, accepted: &[&'a str]) -> Option<&'a str> {
+    let plain = |word: &str| word.trim_start_matches(PREFIX).to_lowercase();
+    let word = plain(word);
+    let distance = |known: &str| strsim::damerau_levenshtein(&plain(known), &word);
+    let known = accepted.iter().copied();
+    known
+        .min_by_key(|known| distance(known))
+        .filter(|known| distance(known) * 2 <= word.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(annotations: &str, check: fn(&Labels, &mut Problems)) -> Vec<String> {
+        let annotations: Labels = serde_saphyr::from_str(annotations).unwrap();
+        let mut problems = Problems::default();
+        check(&annotations, &mut problems);
+        problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_misspelt_annotation_is_named_with_the_nearest_one() {
+        let near = |key: &str| {
+            let problems = problems(&format!("{{gangline.io/{key}: x}}"), check_pod);
+            assert_eq!(problems.len(), 1, "{key}: {problems:?}");
+            let (_, near) = problems[0].split_once("did you mean gangline.io/").unwrap();
+            near.trim_end_matches('?').to_owned()
+        };
+        assert_eq!(near("share-memroy"), "share-memory");
+        assert_eq!(near("Card-Near"), "card-near");
+        assert_eq!(near("exclusive-card"), "exclusive-cards");
+        assert_eq!(near("max_runtime"), "max-runtime");
+        assert_eq!(
+            problems("{gangline.io/Cards: shared}", check_node),
+            [
+                "UnknownAnnotation: metadata.annotations[gangline.io/Cards]: a node has no such \
+                 annotation; did you mean gangline.io/cards?"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_word_like_none_of_them_gets_the_list() {
+        assert_eq!(
+            problems("{gangline.io/zzz: x}", check_node),
+            [
+                "UnknownAnnotation: metadata.annotations[gangline.io/zzz]: a node has no such \
+                 annotation; accepted: gangline.io/links, gangline.io/cards"
+            ]
+        );
+    }
+
+    #[test]
+    fn annotations_that_are_known_or_others_are_passed_over() {
+        for (known, check) in [
+            (&OF_A_POD[..], check_pod as fn(&Labels, &mut Problems)),
+            (&OF_A_NODE[..], check_node),
+        ] {
+            let all = known.iter().map(|key| format!("{key}: x, "));
+            let all = format!("{{{} example.com/card: x}}", all.collect::<String>());
+            assert_eq!(problems(&all, check), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn all_are_documented() {
+        let docs = include_str!("../../docs/input.md");
+        for key in OF_A_POD {
+            let name = key.strip_prefix(PREFIX).unwrap();
+            let is_listed = docs.contains(&format!("| `{name}` |"));
+            assert!(is_listed || docs.contains(&format!("`{key}:")), "{key}");
+        }
+        for key in OF_A_NODE {
+            assert!(docs.contains(&format!("| `{key}` |")), "{key}");
+        }
+    }
+}
