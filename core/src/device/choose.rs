@@ -131,9 +131,9 @@ pub(crate) fn deal(inventory: &mut Inventory, ask: &CardAsk, said: Option<Device
 fn rest(inventory: &mut Inventory, ask: &CardAsk, said: Option<Devices>) -> Devices {
     let Some(pool) = inventory.pool(ask.kind).filter(|_| ask.whole() > 0) else {
         let healthy = inventory.set_unhealthy(ask.kind, CardSet::EMPTY);
-        let devices = choose(inventory, ask);
+        let devices = choose(inventory, ask).unwrap_or_else(|| beyond(inventory, ask));
         inventory.set_unhealthy(ask.kind, healthy);
-        return devices.unwrap_or_default();
+        return devices;
     };
     let free = pool.all.difference(pool.used).difference(pool.parted);
     let mut cards = said.map_or(CardSet::EMPTY, |said| said.cards.intersection(free));
@@ -144,6 +144,44 @@ fn rest(inventory: &mut Inventory, ask: &CardAsk, said: Option<Devices>) -> Devi
         cards = cards.union(more.unwrap_or_default());
     }
     Devices::of_cards(cards)
+}
+
+/// Shares and replicas for a pod that runs although they do not fit: on the card with the most left, so
+/// that they are counted and nobody else gets the room. Instances that cannot exist are not.
+fn beyond(inventory: &Inventory, ask: &CardAsk) -> Devices {
+    let mut devices = Devices::NONE;
+    let Some(pool) = inventory.pool(ask.kind) else {
+        return devices;
+    };
+    let states = inventory.states(pool);
+    let usable = parts::usable_cards(inventory, pool, ask);
+    let room = |card: u32, shared: bool| {
+        let mode = pool.hardware.mode(card);
+        let suits = match mode {
+            Mode::Shared => shared,
+            Mode::Replicas(_) => !shared,
+            _ => false,
+        };
+        let state = states.get(card as usize).filter(|_| suits)?;
+        let left = parts::left_milli(&pool.hardware, card, state);
+        Some((left, core::cmp::Reverse(card)))
+    };
+    for (count, part) in ask.parts() {
+        let (shared, profile) = match part {
+            Part::Share { .. } => (true, Slice::SHARE),
+            Part::Replica => (false, Slice::REPLICA),
+            Part::Slice(_) => continue,
+        };
+        let best = usable.iter().filter_map(|&card| room(card, shared)).max();
+        for _ in 0..best.map_or(0, |_| count) {
+            devices.push(Slice {
+                card: best.map_or(0, |(_, card)| card.0 as u8),
+                profile,
+                start: 0,
+            });
+        }
+    }
+    devices
 }
 
 /// Whether exactly these devices can be had for an ask now. Which of its conditions they meet does

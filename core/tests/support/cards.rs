@@ -382,7 +382,7 @@ pub fn take(
                 let CardMode::Replicas(all) = mode else {
                     return Err(format!("card {index} has no replicas"));
                 };
-                if card.replicas > *all {
+                if strict && card.replicas > *all {
                     return Err(format!("card {index}: more than {all} replicas"));
                 }
                 parts.iter().position(|part| *part == Part::Replica)
@@ -400,10 +400,10 @@ pub fn take(
                     card.compute_milli += compute_milli;
                     card.reserving += u32::from(*memory_mib > 0 && ask.overhead.processes > 0);
                     let all = memory_with(cards, card.reserving > 0);
-                    if card.memory_mib > all {
+                    if strict && *memory_mib > 0 && card.memory_mib > all {
                         return Err(format!("card {index}: {} of {all} MiB", card.memory_mib));
                     }
-                    if card.compute_milli > 1000 {
+                    if strict && *compute_milli > 0 && card.compute_milli > 1000 {
                         return Err(format!("card {index}: {} thousandths", card.compute_milli));
                     }
                 }
