@@ -1,0 +1,212 @@
+//! What somebody wrote about a node's cards, as far as it goes with what the device plugin lists.
+//!
+//! A [`Declared`] enters and changes the node's cards. What contradicts the device plugin is noted and
+//! left out: nobody gets a card that it cannot give.
+
+use std::collections::BTreeMap;
+
+use gangline::{
+    bits::CardSet,
+    cluster::{NodeCards, spec::CardMode},
+    device::names::label::{self, Product},
+};
+
+use super::{super::declared::Declared, ANNOTATIONS, Offered, Reader, attempt};
+use crate::annotations::CARDS;
+
+impl Reader<'_, '_> {
+    /// What somebody wrote about the cards.
+    pub(super) fn add_declared(
+        &mut self,
+        cards: &mut NodeCards,
+        said: Declared,
+        offered: &Offered,
+        physical: u32,
+    ) {
+        if let Some(memory) = said.memory_mib {
+            cards.memory_mib = memory;
+        }
+        let is_mig =
+            |mode: &CardMode| matches!(mode, CardMode::MigStatic(_) | CardMode::MigDynamic);
+        if said.modes.iter().any(is_mig) {
+            self.add_declared_mig(cards, said, offered, physical);
+            return;
+        }
+        // With the sick ones known by number, the others are known too.
+        let sick = said.unhealthy.unwrap_or_default();
+        let there = CardSet::first(physical).unwrap_or_default();
+        if !there.contains_all(sick) {
+            let message =
+                format_args!("unhealthy: there are {physical} cards; accepted: numbers below that");
+            self.refuse(CARDS, message);
+        } else if !sick.is_empty() && cards.count > 0 {
+            let left = physical - sick.len();
+            if left > cards.count {
+                let message = format_args!(
+                    "unhealthy: {} of {physical} cards, but only {} can be used; accepted: the \
+                     numbers of all that cannot",
+                    sick.len(),
+                    cards.count
+                );
+                self.refuse(CARDS, message);
+            } else {
+                let change = |cards: &mut NodeCards| {
+                    (cards.count, cards.unhealthy) = (physical, sick);
+                };
+                attempt(cards, change, &ANNOTATIONS.key(CARDS), self.problems);
+            }
+        }
+        if let Some(count) = said.count.filter(|count| *count != physical) {
+            let message = format_args!("count: {count}; accepted: {physical}, which there are");
+            self.refuse(CARDS, message);
+        }
+        if let Some(listed) = said.listed
+            && ![cards.count, physical].contains(&listed)
+        {
+            self.refuse_list(listed, physical);
+        } else if !said.modes.is_empty() && cards.count > 0 {
+            let change = |cards: &mut NodeCards| cards.modes = said.modes;
+            attempt(cards, change, &ANNOTATIONS.key(CARDS), self.problems);
+        }
+    }
+
+    /// Cards of which some are in MIG mode. They are all described here: MIG devices that the device
+    /// plugin lists are the instances of these cards.
+    fn add_declared_mig(
+        &mut self,
+        cards: &mut NodeCards,
+        said: Declared,
+        offered: &Offered,
+        physical: u32,
+    ) {
+        let label = self.number(label::COUNT);
+        let count = said.count.or(said.listed).or(label).unwrap_or(physical);
+        if let Some(listed) = said.listed.filter(|listed| *listed != count) {
+            self.refuse_list(listed, count);
+            return;
+        }
+        let mut instances: BTreeMap<String, u32> = BTreeMap::new();
+        // Cards that the device plugin lists as such: those that have no instances.
+        let mut full = CardSet::EMPTY;
+        let mut may_grow = CardSet::EMPTY;
+        for card in 0..count.min(CardSet::CAPACITY) {
+            let one = said.modes.first().filter(|_| said.modes.len() == 1);
+            match one.or(said.modes.get(card as usize)) {
+                Some(CardMode::MigStatic(there)) => {
+                    for instance in there {
+                        *instances.entry(instance.profile.clone()).or_default() += 1;
+                    }
+                }
+                Some(CardMode::MigDynamic) => may_grow = may_grow.union(CardSet(1 << card)),
+                _ => full = full.union(CardSet(1 << card)),
+            }
+        }
+        // As soon as instances are listed a card may have some, or be ready for some.
+        let at_most = full.union(may_grow);
+        if !offered.lists_slices {
+            full = at_most;
+        }
+        if offered.lists_slices && may_grow.is_empty() && instances != offered.slices {
+            let shown = |slices: &BTreeMap<String, u32>| {
+                let slices = slices.iter();
+                let shown: Vec<_> = slices
+                    .map(|(name, count)| format!("{count} x {name}"))
+                    .collect();
+                if shown.is_empty() {
+                    "none".into()
+                } else {
+                    shown.join(", ")
+                }
+            };
+            let message = format_args!(
+                "MIG instances: {}, but the device plugin lists {}; accepted: what it lists",
+                shown(&instances),
+                shown(&offered.slices)
+            );
+            self.refuse(CARDS, message);
+            return;
+        }
+        let unhealthy = said.unhealthy.unwrap_or_default();
+        let there = CardSet::first(count).unwrap_or_default();
+        if !there.contains_all(unhealthy) {
+            let message =
+                format_args!("unhealthy: there are {count} cards; accepted: numbers below that");
+            self.refuse(CARDS, message);
+        }
+        let unhealthy = unhealthy.intersection(there);
+        let before = cards.clone();
+        let changed = attempt(
+            cards,
+            |cards| {
+                (cards.count, cards.modes, cards.unhealthy) = (count, said.modes, unhealthy);
+                cards.slices.clear();
+            },
+            &ANNOTATIONS.key(CARDS),
+            self.problems,
+        );
+        // A node without a device plugin has the cards that are described.
+        let product = Product::new(&before.model);
+        let counts_cards = physical > 0 && !product.shared && product.mig.is_none();
+        if changed && counts_cards {
+            let usable = before.count;
+            let there = if at_most.len() < usable {
+                let message = format_args!(
+                    "{} cards that are whole or may be; accepted: {usable}, which the device plugin \
+                     lists",
+                    at_most.len()
+                );
+                self.refuse(CARDS, message);
+                false
+            } else {
+                self.are_there(cards, full, usable, physical)
+            };
+            if !there {
+                *cards = before;
+            }
+        }
+    }
+
+    /// Whether the device plugin lists the cards of a description, `full` those of them that it lists
+    /// as whole cards. Cards that are out of order are taken away where that can be done.
+    fn are_there(
+        &mut self,
+        cards: &mut NodeCards,
+        full: CardSet,
+        usable: u32,
+        physical: u32,
+    ) -> bool {
+        if full.len() > physical {
+            let message = format_args!(
+                "{} cards that are whole or may be; accepted: {physical}, which the device plugin \
+                 lists",
+                full.len()
+            );
+            self.refuse(CARDS, message);
+            return false;
+        }
+        let away = physical.saturating_sub(usable);
+        let left_out = full.intersection(cards.unhealthy).len();
+        if away <= left_out {
+            return true;
+        }
+        if cards.modes.len() == 1 && left_out == 0 {
+            // All are alike, so it does not matter which.
+            cards.count = cards.count.saturating_sub(away);
+            return true;
+        }
+        let message = format_args!(
+            "unhealthy: {left_out} of {physical} cards, but only {usable} can be used; accepted: the \
+             numbers of all that cannot"
+        );
+        self.refuse(CARDS, message);
+        false
+    }
+
+    /// Notes that a list of modes is not one for each card.
+    fn refuse_list(&mut self, listed: u32, cards: u32) {
+        let message = format_args!(
+            "modes: {listed} entries for {cards} cards; accepted: one mode for all, or {cards}"
+        );
+        self.refuse(CARDS, message);
+    }
+}
