@@ -57,6 +57,12 @@ pub(crate) fn check_node(annotations: &Labels, problems: &mut Problems) {
     check(annotations, &OF_A_NODE, "node", problems);
 }
 
+/// Annotations of ours on an object that makes pods, where nobody reads them.
+pub(crate) fn misplaced(annotations: &Labels) -> impl Iterator<Item = &str> {
+    let keys = annotations.iter().map(|(key, _)| key);
+    keys.filter(|key| key.starts_with(PREFIX))
+}
+
 fn check(annotations: &Labels, known: &[&str], object: &str, problems: &mut Problems) {
     let metadata = FieldPath::root("metadata");
     let path = metadata.name("annotations");

@@ -20,7 +20,7 @@ use gangline::{Event, cluster::NodeSpec, gang::Problem, units::Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api, cards,
+    annotations, api, cards,
     expand::{self, ExistingPods},
     intake::{self, Dialect, Member, Roster, Surroundings},
     load::{self, Complaint, Document, LoadError, Severity, Sink},
@@ -354,6 +354,13 @@ impl<'p> Builder<'p> {
         let Some(manifest) = &mut self.manifest else {
             return Ok(());
         };
+        for key in annotations::misplaced(&metadata.annotations) {
+            let field = format!("metadata.annotations[{key}]");
+            let accepted = "in spec.template.metadata.annotations";
+            let value = "its pods do not get it";
+            let complaint = document.complaint(Severity::Warning, field, value, accepted);
+            self.complaints.push(complaint);
+        }
         let existing = &self.existing;
         let created = api::Timestamp(manifest.next());
         let pods = match kind {

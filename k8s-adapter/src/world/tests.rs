@@ -493,3 +493,19 @@ fn every_kind_is_read_without_complaint() {
     assert!(world.gangs().all(|gang| gang.problem.is_none()));
     assert_eq!(world.trees().len(), 3);
 }
+
+#[test]
+fn an_annotation_on_a_workload_instead_of_its_template_is_warned_of() {
+    let annotated = "metadata: {annotations: {gangline.io/slice: 20Gi, other: x}, name: s}";
+    let manifest = stateful_set("s", "1").replacen("metadata: {name: s}", annotated, 1);
+    let world = world_with("", &manifest, &Options::default());
+    let complaints: Vec<String> = world.complaints.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        complaints,
+        [
+            "manifest, document 1: StatefulSet s: metadata.annotations[gangline.io/slice]: its \
+             pods do not get it; accepted: in spec.template.metadata.annotations"
+        ]
+    );
+    assert!(world.useless.is_empty(), "a warning is no refusal");
+}
