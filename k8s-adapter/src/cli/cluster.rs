@@ -3,7 +3,7 @@
 //! Data enters as paths and leaves as a [`Cluster`]: the engine after its decisions, and what was
 //! wrong with the input.
 
-use std::path::PathBuf;
+use std::{fmt::Write as _, path::PathBuf};
 
 use gangline::{Config, GangId, Scheduler, gang::ScoringRule, units::Nanos};
 
@@ -179,6 +179,15 @@ impl Cluster {
     }
 }
 
+/// Whether two objects of one document have the same thing wrong with them.
+fn is_same_fault(one: &Complaint, other: &Complaint) -> bool {
+    let place = |complaint: &Complaint| (complaint.source.document, complaint.source.item);
+    one.source.file == other.source.file
+        && place(one) == place(other)
+        && one.severity == other.severity
+        && (&one.field, &one.value, &one.accepted) == (&other.field, &other.value, &other.accepted)
+}
+
 /// Says what is wrong with the input; an error if it must not be.
 fn complain(report: &Report, format: Format, strict: bool) -> Result<(), CliError> {
     let complaints = &report.complaints;
@@ -187,15 +196,27 @@ fn complain(report: &Report, format: Format, strict: bool) -> Result<(), CliErro
         (Format::Json | Format::Yaml, false) => 0,
         (_, true) => complaints.len(),
     };
-    for complaint in complaints.iter().take(shown) {
+    // Pods of one template have the same faults: one line for all of them.
+    let alike: Vec<_> = complaints
+        .chunk_by(|one, other| is_same_fault(&one.facts, &other.facts))
+        .collect();
+    for complaints in alike.iter().take(shown) {
+        let [complaint, others @ ..] = complaints else {
+            continue;
+        };
         let kind = match complaint.facts.severity {
             Severity::Warning => "warning",
             Severity::Refused => "not used",
         };
-        terminal::complain(kind, &complaint.message);
+        let mut line = complaint.message.clone();
+        if !others.is_empty() {
+            let _ = write!(line, " (and {} more like it)", others.len());
+        }
+        terminal::complain(kind, &line);
     }
-    if shown > 0 && complaints.len() > shown {
-        let more = complaints.len() - shown;
+    let hidden = alike.iter().skip(shown).map(|complaints| complaints.len());
+    let more: usize = hidden.sum();
+    if shown > 0 && more > 0 {
         terminal::complain(
             "warning",
             &format!("and {more} more; --output json has them all"),
