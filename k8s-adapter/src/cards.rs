@@ -29,7 +29,7 @@ mod tests;
 
 pub(crate) use ask::{Asked, request};
 pub(crate) use node::{Offered, node_cards};
-pub(crate) use settle::{complain_of_models, exclude_others, share_where_shared};
+pub(crate) use settle::{complain_of_absent, exclude_others, share_where_shared};
 
 /// The kind of all cards of NVIDIA's device plugin.
 const NVIDIA: &str = "nvidia.com/gpu";

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use gangline::{
     bits::CardSet,
     cluster::{NodeCards, NodeSpec, spec::CardMode},
-    device::{Devices, Slice, model_of, names::label::Product},
+    device::{Devices, Slice, mig::Profile, model_of, names::label::Product},
     gang::PodPhase,
-    request::{CardRequest, CardWant},
+    request::{CardRequest, CardWant, SliceChoice},
 };
 
 use super::{ANNOTATIONS, kai};
@@ -19,12 +19,14 @@ use crate::{
     annotations::{EXCLUSIVE, MODELS},
     intake::Member,
     load::{Complaint, Severity, Source},
-    problem::problem,
+    problem::{FieldPath, problem},
     rules::Templates,
 };
 
 /// Stands for the gang until it is known. No gang is called like this: their words have a `/`.
 pub(super) const WITH_ITS_GANG: &str = "gang";
+
+const SPEC: FieldPath<'static> = FieldPath::root("spec");
 
 /// What complaints about several objects give as their source.
 const ALL: &str = "the cluster as a whole";
@@ -73,34 +75,57 @@ pub(crate) fn exclude_others(
     }
 }
 
-/// Complains about models of cards that a waiting pod asks for and that no node has, each once.
-pub(crate) fn complain_of_models(
+/// Complains about models of cards and MIG profiles that a waiting pod asks for and that no node has,
+/// each once.
+pub(crate) fn complain_of_absent(
     nodes: &BTreeMap<String, NodeSpec>,
     members: &[Member],
     complaints: &mut Vec<Complaint>,
 ) {
-    let mut there = BTreeSet::new();
+    let mut models = BTreeSet::new();
+    let mut profiles = BTreeSet::new();
     for cards in nodes.values().flat_map(|node| &node.cards) {
-        there.insert(cards.model.as_str());
-        there.extend(model_of(cards).map(|model| model.name));
+        models.insert(cards.model.as_str());
+        profiles.extend(cards.slices.keys().map(String::as_str));
+        let Some(model) = model_of(cards) else {
+            continue;
+        };
+        models.insert(model.name);
+        let known = model.mig.into_iter().flat_map(|geometry| {
+            let known = geometry.indices();
+            known.filter_map(|profile| geometry.get(profile))
+        });
+        for name in known.flat_map(Profile::names) {
+            profiles.insert(name);
+        }
     }
-    there.remove("");
+    models.remove("");
     let mut named = BTreeSet::new();
     for member in members {
         let spec = &member.spec;
         let Some(cards) = spec.template.cards.as_ref().filter(|_| spec.node.is_none()) else {
             continue;
         };
-        for model in &cards.models {
-            if there.contains(model.as_str()) || !named.insert(model.as_str()) {
+        let slices = match &cards.want {
+            CardWant::Slices { slices, .. } => slices.as_slice(),
+            _ => &[],
+        };
+        let asked_profiles = slices.iter().filter_map(|slice| match &slice.slice {
+            SliceChoice::Profile(name) => Some((name, &profiles, SPEC, "MIG instances")),
+            SliceChoice::AtLeast { .. } => None,
+        });
+        let asked_models = cards.models.iter();
+        let asked = asked_models.map(|name| (name, &models, ANNOTATIONS.key(MODELS), "cards"));
+        for (name, there, field, what) in asked.chain(asked_profiles) {
+            if there.contains(name.as_str()) || !named.insert((name.as_str(), what)) {
                 continue;
             }
             let known: Vec<&str> = there.iter().copied().collect();
             complaints.push(Complaint {
                 source: Source::file(ALL),
                 object: format!("Pod {}/{}", spec.namespace, spec.name),
-                field: ANNOTATIONS.key(MODELS).to_string(),
-                value: format!("no node has cards of {model:?}"),
+                field: field.to_string(),
+                value: format!("no node has {what} of {name:?}"),
                 accepted: known.join(", "),
                 severity: Severity::Warning,
             });

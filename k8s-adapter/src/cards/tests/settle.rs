@@ -173,3 +173,32 @@ fn a_model_that_no_node_has_is_warned_of_once() {
     );
     assert!(pod(&world, "a").problem.is_none());
 }
+
+#[test]
+fn a_profile_that_no_card_of_the_cluster_has_is_warned_of_once() {
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {nvidia.com/gpu.product: \
+                NVIDIA-A30}}\nstatus: {allocatable: {nvidia.com/gpu: 4, nvidia.com/mig-7g.7gb: 1}}\n\
+                ---\n";
+    let pod = |name: &str, profile: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{containers: [{{name: m, \
+             resources: {{limits: {{nvidia.com/mig-{profile}: 1}}}}}}]}}\n---\n"
+        )
+    };
+    let pods = [
+        pod("a", "9g.999gb"),
+        pod("b", "9g.999gb"),
+        pod("c", "1g.6gb"),
+        pod("d", "7g.7gb"),
+    ];
+    let world = read(&[node, &pods.concat()].concat());
+    let complaints: Vec<String> = world.complaints.iter().map(ToString::to_string).collect();
+    assert_eq!(complaints.len(), 1, "{complaints:?}");
+    assert!(
+        complaints[0].starts_with(
+            "the cluster as a whole: Pod default/a: spec: no node has MIG instances of \"9g.999gb\"; \
+             accepted: 1g.6gb, "
+        ),
+        "{complaints:?}"
+    );
+}
