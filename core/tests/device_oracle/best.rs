@@ -91,7 +91,9 @@ fn left(node: &NodeSpec, card: &Card, index: usize) -> u64 {
             };
             compute.min(memory)
         }
-        CardMode::Replicas(all) => u64::from(all - card.replicas) * 1000 / u64::from(*all),
+        CardMode::Replicas(all) => {
+            u64::from(all.saturating_sub(card.replicas)) * 1000 / u64::from(*all)
+        }
         CardMode::MigDynamic | CardMode::MigStatic(_) => {
             let geometry = geometry(cards).expect("MIG");
             let used: u32 = units(geometry, card);
