@@ -51,6 +51,10 @@ enum CliError {
         "{paths}: no node, group or pod in it; accepted: what kubectl get -o yaml or json prints"
     )]
     Nothing { paths: String },
+    #[error(
+        "{paths}: no object in it can be used; accepted: manifests as kubectl apply takes them"
+    )]
+    Useless { paths: String },
     #[error("there is no gang or pod {name}{hint}")]
     NotFound { name: String, hint: String },
     #[error(transparent)]

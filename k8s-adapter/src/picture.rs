@@ -73,7 +73,12 @@ fn headline(nodes: usize, gangs: &[GangReport]) -> String {
     let noun = if nodes == 1 { "node" } else { "nodes" };
     let waits = gangs.len() - placed;
     let wait = if waits == 1 { "waits" } else { "wait" };
-    format!("{nodes} {noun}: {placed} gangs and pods have their places, {waits} {wait}")
+    let places = if placed == 1 {
+        "gang or pod has its place"
+    } else {
+        "gangs and pods have their places"
+    };
+    format!("{nodes} {noun}: {placed} {places}, {waits} {wait}")
 }
 
 /// What the drawing functions share.

@@ -10,7 +10,11 @@
 //! first, then all second ones, as controllers that work side by side would make them. A manifest
 //! object that is in the dump replaces what the dump says, but running pods stay as they are.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use gangline::{Event, cluster::NodeSpec, gang::Problem, units::Nanos};
 use serde::{Deserialize, Serialize};
@@ -56,6 +60,8 @@ pub struct World {
     pub events: Vec<Event>,
     /// Everything that is wrong with the input, in its order.
     pub complaints: Vec<Complaint>,
+    /// Files of manifests of which nothing can be used.
+    pub useless: BTreeSet<Arc<str>>,
     /// What there was.
     pub counts: Counts,
     /// The latest time that any object mentions: "now" for a decision about this state.
@@ -131,6 +137,9 @@ pub struct Builder<'p> {
     latest: Nanos,
     /// Set while manifests are read.
     manifest: Option<Manifest>,
+    /// Files of manifests of which something can be used, and such of which something cannot.
+    used: BTreeSet<Arc<str>>,
+    refused: BTreeSet<Arc<str>>,
 }
 
 impl<'p> Builder<'p> {
@@ -156,6 +165,8 @@ impl<'p> Builder<'p> {
             skipped: BTreeMap::new(),
             latest: Nanos::ZERO,
             manifest: None,
+            used: BTreeSet::new(),
+            refused: BTreeSet::new(),
         }
     }
 
@@ -238,6 +249,7 @@ impl<'p> Builder<'p> {
             levels,
             events: events.collect(),
             complaints: self.complaints,
+            useless: self.refused.difference(&self.used).cloned().collect(),
             counts,
             now: self.latest,
         }
@@ -460,12 +472,19 @@ impl Sink for Builder<'_> {
                 )))
             }
         };
-        if let Err(complaint) = outcome {
-            self.complaints.push(*complaint);
+        match outcome {
+            Err(complaint) => self.complaint(*complaint),
+            Ok(()) if self.manifest.is_some() => {
+                self.used.insert(document.source.file);
+            }
+            Ok(()) => {}
         }
     }
 
     fn complaint(&mut self, complaint: Complaint) {
+        if self.manifest.is_some() && complaint.severity == Severity::Refused {
+            self.refused.insert(Arc::clone(&complaint.source.file));
+        }
         self.complaints.push(complaint);
     }
 

@@ -94,6 +94,27 @@ fn a_bad_document_costs_a_line_and_with_strict_the_command() {
 }
 
 #[test]
+fn a_manifest_of_which_nothing_can_be_used_is_an_error() {
+    for (name, manifest) in [
+        ("junk.yaml", "this is: [no manifest\n"),
+        (
+            "types.yaml",
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {a/b: true}}\n",
+        ),
+    ] {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::write(&path, manifest).expect("the file can be written");
+        let path = path.to_str().expect("the path is text");
+        let output = run(&["plan", "--cluster", CLUSTER, path]);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        assert!(output.stdout.is_empty(), "nothing is planned");
+        let errors = text(&output.stderr);
+        assert!(errors.contains("not used: "), "{errors}");
+        assert!(errors.contains("no object in it can be used"), "{errors}");
+    }
+}
+
+#[test]
 fn nothing_is_coloured_and_no_bar_is_drawn_off_a_terminal() {
     let output = run(&["plan", "--cluster", CLUSTER, SERVICES]);
     assert!(!text(&output.stdout).contains('\u{1b}'));

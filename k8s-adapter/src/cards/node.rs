@@ -105,7 +105,8 @@ pub(crate) fn node_cards(
     match found.first_mut().filter(|_| only_others) {
         Some(cards) => {
             let physical = reader.capacity(&cards.kind).max(cards.count);
-            reader.describe(cards, offered, physical);
+            let said = reader.said();
+            reader.describe(cards, said, offered, physical);
         }
         None => found.extend(reader.nvidia(offered)),
     }
@@ -160,6 +161,7 @@ impl<'a> Reader<'a, '_> {
     /// NVIDIA's cards, if there are any.
     fn nvidia(&mut self, offered: &Offered) -> Option<NodeCards> {
         let kind = card_kind(NVIDIA)?;
+        let said = self.said();
         let mut cards = NodeCards {
             kind: NVIDIA.into(),
             count: offered.cards,
@@ -171,22 +173,24 @@ impl<'a> Reader<'a, '_> {
         // Cards that there are, whether they can be used or not.
         let mut physical = self.capacity(NVIDIA).max(offered.cards);
         if offered.replicas > 0 {
-            physical = self.add_replicas(&mut cards, offered.replicas);
+            physical = self.add_replicas(&mut cards, &said, offered.replicas);
         }
         if offered.cards > 0 {
             physical = self.add_registered(&mut cards).unwrap_or(physical);
         }
-        self.describe(&mut cards, offered, physical);
+        self.describe(&mut cards, said, offered, physical);
         self.withhold_while_changing(&mut cards);
         (cards.count > 0 || !cards.slices.is_empty()).then_some(cards)
     }
 
     /// What annotations, and labels that put a node into a pool, say of cards.
-    fn describe(&mut self, cards: &mut NodeCards, offered: &Offered, physical: u32) {
-        let text = self.node.metadata.annotations.get(CARDS);
-        let said = text
-            .map(|text| declared(text, self.problems))
-            .unwrap_or_default();
+    fn describe(
+        &mut self,
+        cards: &mut NodeCards,
+        said: Declared,
+        offered: &Offered,
+        physical: u32,
+    ) {
         let is_said = !said.modes.is_empty();
         self.add_declared(cards, said, offered, physical);
         let model = cards.model.clone();
@@ -201,6 +205,13 @@ impl<'a> Reader<'a, '_> {
         if are_cards {
             self.add_links(cards, physical);
         }
+    }
+
+    /// What somebody wrote about the cards.
+    fn said(&mut self) -> Declared {
+        let text = self.node.metadata.annotations.get(CARDS);
+        text.map(|text| declared(text, self.problems))
+            .unwrap_or_default()
     }
 
     fn label(&self, key: &str) -> &'a str {
@@ -235,10 +246,18 @@ impl<'a> Reader<'a, '_> {
 
     /// Adds cards that are shared by renamed replicas, behind the whole ones; returns how many cards
     /// there are in all.
-    fn add_replicas(&mut self, cards: &mut NodeCards, replicas: u32) -> u32 {
-        let physical = self.number(label::COUNT).unwrap_or(0);
-        let of_each = self.number(label::REPLICAS).unwrap_or(0);
+    fn add_replicas(&mut self, cards: &mut NodeCards, said: &Declared, replicas: u32) -> u32 {
         let whole = cards.count;
+        let (physical, of_each) = match said.modes.as_slice() {
+            [CardMode::Replicas(of_each)] => {
+                let all = replicas / (*of_each).max(1);
+                (whole.saturating_add(all), *of_each)
+            }
+            _ => (
+                self.number(label::COUNT).unwrap_or(0),
+                self.number(label::REPLICAS).unwrap_or(0),
+            ),
+        };
         let agree = of_each >= 2
             && replicas.is_multiple_of(of_each)
             && replicas / of_each <= physical.saturating_sub(whole);
@@ -249,8 +268,10 @@ impl<'a> Reader<'a, '_> {
                 "UnknownReplicas",
                 &LABELS.key(label::REPLICAS),
                 format_args!(
-                    "{NVIDIA}.shared: {replicas} are not {of_each} for each of at most {physical} \
-                     cards ({}), so they count as one card; accepted: labels that agree",
+                    "{NVIDIA}.shared: {replicas}, which is not {of_each} ({}) for each of at most \
+                     {physical} cards ({}), so they count as one card; accepted: labels that agree, or \
+                     the annotation {CARDS} such as {{replicas: 4}}",
+                    label::REPLICAS,
                     label::COUNT
                 ),
             );

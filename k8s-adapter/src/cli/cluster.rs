@@ -110,6 +110,16 @@ impl Cluster {
                 paths: paths.join(", "),
             });
         }
+        if !world.useless.is_empty() {
+            // "Nothing waits" would be said of pods that nobody could read.
+            for complaint in &complaints {
+                terminal::complain("not used", &complaint.to_string());
+            }
+            let paths: Vec<&str> = world.useless.iter().map(|path| &**path).collect();
+            return Err(CliError::Useless {
+                paths: paths.join(", "),
+            });
+        }
         let mut scheduler = Scheduler::new(Config {
             levels: world.levels,
             scoring: args

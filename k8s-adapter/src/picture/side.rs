@@ -143,7 +143,7 @@ impl Side {
                     &fill,
                     None,
                     "held by a pod without a group",
-                    &format!("{count} pods"),
+                    &format!("{count} {}", if count == 1 { "pod" } else { "pods" }),
                 );
             }
         }

@@ -484,8 +484,17 @@ impl Outcome {
         let failed = self.failures.len();
         lines.push(match (self.checked, failed) {
             (0, _) => "Nothing was expected.".to_owned(),
+            (1, 0) => "The one expectation holds.".to_owned(),
             (checked, 0) => format!("All {checked} expectations hold."),
-            (checked, failed) => format!("{failed} failures in {checked} expectations."),
+            (checked, failed) => {
+                let failures = if failed == 1 { "failure" } else { "failures" };
+                let noun = if checked == 1 {
+                    "expectation"
+                } else {
+                    "expectations"
+                };
+                format!("{failed} {failures} in {checked} {noun}.")
+            }
         });
         lines.push(format!("decision hash {}", self.decision_hash));
         lines.push(String::new());

@@ -125,6 +125,13 @@ fn renamed_replicas_are_spread_over_the_cards_that_labels_tell() {
         "nvidia.com/gpu.shared: 4, nvidia.com/gpu: 1",
     );
     assert_eq!(cards.modes, [CardMode::Whole, CardMode::Replicas(4)]);
+    // Without labels the annotation tells.
+    let annotation = "gangline.io/cards: '{replicas: 4}'";
+    let cards = good("", annotation, "nvidia.com/gpu.shared: 8");
+    assert_eq!(
+        (cards.count, &*cards.modes),
+        (2, &[CardMode::Replicas(4)][..])
+    );
     // Labels that do not go with the amount, or say nothing.
     for labels in [labels(1, 4), labels(2, 3), labels(2, 0), String::new()] {
         let (problem, cards) = bad(&labels, "", "nvidia.com/gpu.shared: 8");

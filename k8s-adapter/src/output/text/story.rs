@@ -66,10 +66,22 @@ pub fn why(gang: &GangReport) -> String {
             let _ = writeln!(text, "  - {}", change.message);
             push_departing(&mut text, &change.facts);
         }
-    } else if gang.reason.is_some() {
+    } else if gang
+        .reason
+        .as_ref()
+        .is_some_and(|reason| !is_refusal(&reason.facts))
+    {
         let _ = writeln!(text, "\nNo single change was found that would admit it.");
     }
     text
+}
+
+/// Whether its own objects keep it out: then the reason says what to change.
+fn is_refusal(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::Invalid { .. } | Reason::GroupNotFound { .. }
+    )
 }
 
 /// Which pods of departing gangs suffice, when that is not all that was said.
