@@ -7,6 +7,12 @@
 //! start. A world that fails is made as small as it can be and written to `target/tmp` as a scenario.
 
 #![allow(unreachable_pub, reason = "nothing reaches into a test")]
+#![allow(
+    clippy::match_same_arms,
+    clippy::needless_range_loop,
+    clippy::single_match_else,
+    reason = "tables of chances, and plain loops over plain vectors, read best as they are"
+)]
 
 mod device_oracle {
     pub mod best;

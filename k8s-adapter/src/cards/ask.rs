@@ -398,7 +398,6 @@ fn add_conditions(
 /// On how many cards at least the devices lie.
 fn distinct_cards(want: &CardWant) -> u32 {
     match want {
-        CardWant::Whole(count) => *count,
         CardWant::Slices {
             slices,
             cards: Apart::Distinct,
@@ -406,7 +405,8 @@ fn distinct_cards(want: &CardWant) -> u32 {
             let counts = slices.iter().map(|slice| slice.count);
             counts.fold(0, u32::saturating_add)
         }
-        CardWant::Shares {
+        CardWant::Whole(count)
+        | CardWant::Shares {
             count,
             cards: Apart::Distinct,
             ..

@@ -338,7 +338,7 @@ impl LinkMatrix {
                 .pairs
                 .iter()
                 .take((count * (count - 1) / 2) as usize)
-                .cloned()
+                .copied()
                 .collect(),
             numa: self.numa.iter().copied().take(count as usize).collect(),
             nics: nics.collect(),
