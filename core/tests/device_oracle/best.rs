@@ -28,7 +28,7 @@ impl Flexibility {
         if let Some(&known) = self.known.get(&(geometry.name, sorted.clone())) {
             return known;
         }
-        let mut found: BTreeSet<Vec<usize>> = HashSet::new();
+        let mut found: BTreeSet<Vec<usize>> = BTreeSet::new();
         let mut seen: HashSet<Vec<(usize, u8)>> = HashSet::new();
         let mut open = vec![sorted.clone()];
         let placements: Vec<(usize, u8)> = geometry
