@@ -173,6 +173,8 @@ pub struct Scheduler {
     /// For the usual mix.
     asked: market::Asked,
     placed_since_prices: u32,
+    /// So many placements make prices old.
+    prices_last: u32,
 }
 
 impl Scheduler {
@@ -208,6 +210,7 @@ impl Scheduler {
             given: Vec::new(),
             asked: market::Asked::default(),
             placed_since_prices: 0,
+            prices_last: 0,
         }
     }
 

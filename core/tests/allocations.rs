@@ -176,7 +176,7 @@ fn a_warm_decision_within_a_required_level_allocates_nothing() {
 
 /// Cards in parts: decides, confirms and deletes the same pods again and again, and gives how often
 /// the last round asked for memory: while deciding, and while events about them were taken in.
-fn warm_parts(mode: CardMode, want: CardWant, members: u32, linked: bool) -> (u64, u64) {
+fn warm_parts(mode: &CardMode, want: CardWant, members: u32, linked: bool) -> (u64, u64) {
     let mut engine = Scheduler::new(Config::default());
     for ordinal in 0..16 {
         let links = |count: u32| {
@@ -274,7 +274,7 @@ fn a_warm_cycle_of_slices_allocates_nothing() {
         vec![(1, profile("2g.10gb")), (1, profile("1g.5gb"))],
         vec![(1, least)],
     ] {
-        let made = warm_parts(CardMode::MigDynamic, slices(&list), 20, false);
+        let made = warm_parts(&CardMode::MigDynamic, slices(&list), 20, false);
         assert_eq!(made, (0, 0), "{list:?}");
     }
 }
@@ -286,7 +286,7 @@ fn a_warm_cycle_of_existing_slices_allocates_nothing() {
         start,
     });
     let want = slices(&[(1, SliceChoice::Profile("1g.5gb".into()))]);
-    let made = warm_parts(CardMode::MigStatic(instances.collect()), want, 20, false);
+    let made = warm_parts(&CardMode::MigStatic(instances.collect()), want, 20, false);
     assert_eq!(made, (0, 0));
 }
 
@@ -302,9 +302,9 @@ fn a_warm_cycle_of_shares_and_replicas_allocates_nothing() {
         count: 2,
         cards: Apart::Distinct,
     };
-    assert_eq!(warm_parts(CardMode::Shared, shares, 20, false), (0, 0));
+    assert_eq!(warm_parts(&CardMode::Shared, shares, 20, false), (0, 0));
     assert_eq!(
-        warm_parts(CardMode::Replicas(4), replicas, 20, false),
+        warm_parts(&CardMode::Replicas(4), replicas, 20, false),
         (0, 0)
     );
 }
@@ -312,7 +312,7 @@ fn a_warm_cycle_of_shares_and_replicas_allocates_nothing() {
 #[test]
 fn a_warm_cycle_of_linked_cards_allocates_nothing() {
     let pairs = CardWant::Whole(2);
-    assert_eq!(warm_parts(CardMode::Whole, pairs, 20, true), (0, 0));
+    assert_eq!(warm_parts(&CardMode::Whole, pairs, 20, true), (0, 0));
 }
 
 #[test]

@@ -272,7 +272,8 @@ impl Hardware {
             memory_mib: if cards.memory_mib > 0 {
                 cards.memory_mib
             } else if let Some((_, profile)) = cards.model.split_once(MIG_PRODUCT) {
-                let profile = geometry.and_then(|geometry| geometry.get(geometry.profile(profile)?));
+                let profile =
+                    geometry.and_then(|geometry| geometry.get(geometry.profile(profile)?));
                 profile.map_or(0, |profile| profile.memory_mib)
             } else {
                 model.map_or(0, |model| model.memory_mib)

@@ -109,15 +109,19 @@ impl Inventory {
             (Some((_, Part::Share { .. })), Some(Need::Share(share))) => {
                 let all = hardware.memory_for_shares(ask.source.overhead.processes > 0);
                 let shared = |card: u32| *hardware.mode(card) == Mode::Shared;
-                let memory = |card: u32| if shared(card) {
-                    all.saturating_sub(state(card).memory_mib)
-                } else {
-                    0
+                let memory = |card: u32| {
+                    if shared(card) {
+                        all.saturating_sub(state(card).memory_mib)
+                    } else {
+                        0
+                    }
                 };
-                let compute = |card: u32| if shared(card) {
-                    1000_u64.saturating_sub(state(card).compute_milli.into())
-                } else {
-                    0
+                let compute = |card: u32| {
+                    if shared(card) {
+                        1000_u64.saturating_sub(state(card).compute_milli.into())
+                    } else {
+                        0
+                    }
                 };
                 // What runs out first.
                 let pieces = |of: &dyn Fn(u32) -> u64, one: u32| match one {
@@ -148,7 +152,8 @@ impl Inventory {
                 let mut free = placed + loose.sum::<u64>();
                 if let Some(units) = smallest.filter(|_| free == 0) {
                     // Enough memory slices, but none together at a legal start.
-                    let cut = |card| matches!(hardware.mode(card), Mode::MigDynamic | Mode::MigStatic(_));
+                    let cut =
+                        |card| matches!(hardware.mode(card), Mode::MigDynamic | Mode::MigStatic(_));
                     let all = hardware.all_units();
                     let open = |card: u32| (all & !state(card).mig.mask).count_ones();
                     free = left(&|card| if cut(card) { open(card).into() } else { 0 });

@@ -150,13 +150,15 @@ pub(super) fn times(hardware: &Hardware, card: u32, state: &CardState, need: &Ne
     match (hardware.mode(card), need) {
         (Mode::Replicas(replicas), Need::Replica) => replicas.saturating_sub(state.replicas),
         (Mode::Shared, &Need::Share(share)) => {
+            let reserving = share.reserving > 0 || state.reserving > 0;
+            let all = hardware.memory_for_shares(reserving);
+            // A card that others over-committed takes nothing more of any kind.
+            if state.memory_mib > all || state.compute_milli > 1000 {
+                return 0;
+            }
             let memory = match share.memory_mib {
                 0 => u64::from(u32::MAX),
-                mib => {
-                    let reserving = share.reserving > 0 || state.reserving > 0;
-                    let all = hardware.memory_for_shares(reserving);
-                    all.saturating_sub(state.memory_mib) / u64::from(mib)
-                }
+                mib => (all - state.memory_mib) / u64::from(mib),
             };
             let compute = match share.compute_milli {
                 0 => u32::MAX,

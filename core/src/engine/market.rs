@@ -171,15 +171,18 @@ fn without_place(template: &Template) -> Arc<Template> {
     })
 }
 
-/// After so many members were placed, prices are due again: often and a little follows better than
-/// seldom and much, see `docs/pricing.md`.
-const PRICES_LAST: u32 = 100;
+/// Prices are due again when members were placed for one in so many cards: often and a little follows
+/// better than seldom and much, see `docs/pricing.md`.
+const CARDS_A_PRICE: u32 = 62;
+
+/// But not more often than this.
+const PRICES_LAST: u32 = 10;
 
 impl Scheduler {
     /// Whether a rule that somebody uses needs prices, and there are none or old ones. Cost: the
     /// gangs.
     pub fn prices_due(&self) -> bool {
-        let old = self.prices().is_none() || self.placed_since_prices >= PRICES_LAST;
+        let old = self.prices().is_none() || self.placed_since_prices >= self.prices_last;
         old && (self.config.scoring.needs_prices()
             || self.gangs.iter().any(|(_, gang)| {
                 let spec = gang.spec.as_ref();
@@ -272,6 +275,14 @@ impl Scheduler {
         }
         self.search.set_prices(Some(Arc::new(list)));
         self.placed_since_prices = 0;
+        let classes = self.cluster.classes.active().iter();
+        let cards = classes.map(|&class| {
+            let class = self.cluster.classes.get(class);
+            let all = class.cards.pools().iter().map(|pool| pool.all.len());
+            class.count.saturating_mul(all.sum())
+        });
+        let cards = cards.fold(0, u32::saturating_add);
+        self.prices_last = (cards / CARDS_A_PRICE).max(PRICES_LAST);
         self.loosened += 1;
         self.changed += 1;
     }

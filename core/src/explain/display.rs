@@ -306,7 +306,9 @@ fn does_not_fit(
     // That members do not fit in one domain is what the sentence about the level says.
     let named = shortfall.filter(|shortfall| place.is_none() || shortfall.resource != MEMBERS);
     // What cards are like keeps the member out, not how many are free.
-    let unlike = causes.iter().any(|count| count.cause.is_about_kinds_of_cards());
+    let unlike = causes
+        .iter()
+        .any(|count| count.cause.is_about_kinds_of_cards());
     match (named, place) {
         (Some(shortfall), None) if unlike => write!(formatter, "needs {}", shortfall.needed())?,
         // What is free in all does not matter when it has to be in one domain.

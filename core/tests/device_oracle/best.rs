@@ -1,7 +1,7 @@
 //! The documented choice rule for a member by itself, worked out the slow way: which node, and there
 //! which devices.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use gangline::{
     bits::CardSet,
@@ -12,10 +12,13 @@ use gangline::{
 
 use super::naive::{Card, Part, Room, apart, geometry, is_legal, memory, mode, near, parts, take};
 
+/// The geometry's name, and profiles with their starts.
+type Filled = (&'static str, Vec<(usize, u8)>);
+
 /// Multisets of profiles that can still be added: base ones, and all. Worked out once a state.
 #[derive(Default)]
 pub struct Flexibility {
-    known: HashMap<(&'static str, Vec<(usize, u8)>), (u32, u32)>,
+    known: HashMap<Filled, (u32, u32)>,
 }
 
 impl Flexibility {
@@ -25,7 +28,7 @@ impl Flexibility {
         if let Some(&known) = self.known.get(&(geometry.name, sorted.clone())) {
             return known;
         }
-        let mut found: HashSet<Vec<usize>> = HashSet::new();
+        let mut found: BTreeSet<Vec<usize>> = BTreeSet::new();
         let mut seen: HashSet<Vec<(usize, u8)>> = HashSet::new();
         let mut open = vec![sorted.clone()];
         let placements: Vec<(usize, u8)> = geometry
@@ -48,11 +51,10 @@ impl Flexibility {
                 }
             }
         }
-        let is_base = |added: &&Vec<usize>| added.iter().all(|&at| geometry.profiles[at].is_base());
-        let counts = (
-            found.iter().filter(is_base).count() as u32,
-            found.len() as u32,
-        );
+        let is_base = |added: &Vec<usize>| added.iter().all(|&at| geometry.profiles[at].is_base());
+        let all = found.len() as u32;
+        found.retain(is_base);
+        let counts = (found.len() as u32, all);
         self.known.insert((geometry.name, sorted), counts);
         counts
     }
@@ -84,14 +86,13 @@ fn left(node: &NodeSpec, card: &Card, index: usize) -> u64 {
         CardMode::Shared => {
             let compute = 1000_u64.saturating_sub(card.compute_milli.into());
             let all = u64::from(memory(cards));
-            let memory = if all == 0 {
-                1000
-            } else {
-                all.saturating_sub(card.memory_mib) * 1000 / all
-            };
+            let left = all.saturating_sub(card.memory_mib) * 1000;
+            let memory = left.checked_div(all).unwrap_or(1000);
             compute.min(memory)
         }
-        CardMode::Replicas(all) => u64::from(all - card.replicas) * 1000 / u64::from(*all),
+        CardMode::Replicas(all) => {
+            u64::from(all.saturating_sub(card.replicas)) * 1000 / u64::from(*all)
+        }
         CardMode::MigDynamic | CardMode::MigStatic(_) => {
             let geometry = geometry(cards).expect("MIG");
             let used: u32 = units(geometry, card);

@@ -400,10 +400,10 @@ pub fn take(
                     card.compute_milli += compute_milli;
                     card.reserving += u32::from(*memory_mib > 0 && ask.overhead.processes > 0);
                     let all = memory_with(cards, card.reserving > 0);
-                    if strict && *memory_mib > 0 && card.memory_mib > all {
+                    if strict && card.memory_mib > all {
                         return Err(format!("card {index}: {} of {all} MiB", card.memory_mib));
                     }
-                    if strict && *compute_milli > 0 && card.compute_milli > 1000 {
+                    if strict && card.compute_milli > 1000 {
                         return Err(format!("card {index}: {} thousandths", card.compute_milli));
                     }
                 }

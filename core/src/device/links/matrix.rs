@@ -334,7 +334,12 @@ impl LinkMatrix {
             links: nic.links.iter().copied().take(count as usize).collect(),
         });
         Some(Self {
-            pairs: self.pairs.iter().take((count * (count - 1) / 2) as usize).cloned().collect(),
+            pairs: self
+                .pairs
+                .iter()
+                .take((count * (count - 1) / 2) as usize)
+                .copied()
+                .collect(),
             numa: self.numa.iter().copied().take(count as usize).collect(),
             nics: nics.collect(),
         })
