@@ -1,7 +1,7 @@
 //! The device layer: cards, their parts, their links, and what is left of them.
 //!
 //! Facts about hardware are data here: card models and MIG geometry, link matrices, resource names,
-//! memory overheads. From them and a node's description comes an [`Inventory`], of which the search
+//! memory overheads. From them and a node's description comes an inventory, of which the search
 //! asks three things and nothing else: how many members with this ask fit, which devices one of them
 //! would get, and how two inventories compare. Nothing here knows pods, groups or time.
 

@@ -322,29 +322,6 @@ impl LinkMatrix {
         nearest
     }
 
-    /// The links among so many of the cards when it does not matter which: all cards are alike to each
-    /// other. `None` otherwise, or when there are not so many.
-    pub fn of_some(&self, count: u32) -> Option<Self> {
-        let alike = super::LinkTable::new(self).is_uniform();
-        if count == 0 || count > self.cards() || !alike {
-            return None;
-        }
-        let nics = self.nics.iter().map(|nic| Nic {
-            name: nic.name.clone(),
-            links: nic.links.iter().copied().take(count as usize).collect(),
-        });
-        Some(Self {
-            pairs: self
-                .pairs
-                .iter()
-                .take((count * (count - 1) / 2) as usize)
-                .copied()
-                .collect(),
-            numa: self.numa.iter().copied().take(count as usize).collect(),
-            nics: nics.collect(),
-        })
-    }
-
     /// The same machine with a card whose NVLinks or XGMI links are all down: it reaches the
     /// others over PCIe.
     #[must_use]

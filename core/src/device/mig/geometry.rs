@@ -134,11 +134,13 @@ impl MigState {
     }
 
     /// Media engines in use, all together.
+    #[cfg(feature = "alloc")]
     pub(crate) const fn engines_in_use(self) -> u32 {
         (self.ofa() + self.media()) as u32
     }
 
     /// Where instances start, as a mask of units; those that nobody told are missing.
+    #[cfg(feature = "alloc")]
     pub(super) const fn begins(self) -> u16 {
         self.starts
     }
