@@ -171,6 +171,11 @@ impl Scheduler {
                 .is_some_and(|(_, charge)| charge.devices != devices);
             changes || fresh == Some(ix)
         });
+        if given.iter().any(|&(ix, _)| fresh != Some(ix)) {
+            // What moves may make room for somebody who was refused.
+            self.loosened += 1;
+            self.changed += 1;
+        }
         for &(ix, _) in &given {
             if let Some((template, charge)) = self.charge_of(ix).filter(|_| fresh != Some(ix)) {
                 self.cluster.release(node, template, &charge.devices);
