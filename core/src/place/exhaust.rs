@@ -186,7 +186,9 @@ impl Search {
         scratch.has_ports = any(|compiled| !compiled.source.host_ports.is_empty());
         scratch.is_cut = false;
         scratch.dead.clear();
-        scratch.remembers = templates().any(|template| {
+        // Who is where matters to rules about other pods, and a remembered state does not say.
+        let alone = scratch.terms.is_empty() && !scratch.has_ports;
+        scratch.remembers = alone && templates().any(|template| {
             let compiled = cluster.template(template);
             compiled.cards.as_ref().is_some_and(|ask| !ask.plain)
         });
