@@ -188,10 +188,11 @@ impl Search {
         scratch.dead.clear();
         // Who is where matters to rules about other pods, and a remembered state does not say.
         let alone = scratch.terms.is_empty() && !scratch.has_ports;
-        scratch.remembers = alone && templates().any(|template| {
-            let compiled = cluster.template(template);
-            compiled.cards.as_ref().is_some_and(|ask| !ask.plain)
-        });
+        scratch.remembers = alone
+            && templates().any(|template| {
+                let compiled = cluster.template(template);
+                compiled.cards.as_ref().is_some_and(|ask| !ask.plain)
+            });
         scratch.names_cards = any(|compiled| compiled.names_cards().is_some());
         // Nodes of one class need not have the same cards free.
         scratch.names_nodes = any(|compiled| compiled.names_nodes)
