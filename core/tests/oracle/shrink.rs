@@ -9,19 +9,11 @@ use gangline::{
 };
 
 use super::world::World;
+use crate::support::shrink;
 
 /// The smallest world found by taking away one thing at a time.
 pub fn smallest(world: &World, fails: impl Fn(&World) -> bool) -> World {
-    let mut best = world.clone();
-    'again: loop {
-        for smaller in smaller(&best) {
-            if fails(&smaller) {
-                best = smaller;
-                continue 'again;
-            }
-        }
-        return best;
-    }
+    shrink::smallest(world, smaller, fails)
 }
 
 /// Every world with one thing less, large things first.

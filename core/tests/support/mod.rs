@@ -7,6 +7,7 @@
 
 pub mod cards;
 pub mod random;
+pub mod shrink;
 
 use std::{collections::BTreeMap, sync::Arc};
 
