@@ -154,17 +154,11 @@ impl Prices {
     /// little for what then lies idle. Least is best; of equal costs the first node in the
     /// caller's order is best.
     pub fn cost(&self, before: &NodeState, after: &NodeState) -> Nano {
-        self.cost_of(self.worth(before), self.worth(after), before, after)
+        self.cost_of(self.worth(before), self.worth(after), after)
     }
 
     /// [`cost`](Self::cost) for a caller that keeps the worth of both states.
-    pub fn cost_of(
-        &self,
-        worth_before: Nano,
-        worth_after: Nano,
-        _before: &NodeState,
-        after: &NodeState,
-    ) -> Nano {
+    pub fn cost_of(&self, worth_before: Nano, worth_after: Nano, after: &NodeState) -> Nano {
         let idle = after.idle_milli(&self.published.catalogue);
         worth_before
             .saturating_sub(worth_after)

@@ -73,9 +73,7 @@ impl Market {
                 .collect(),
         }
     }
-}
 
-impl Market {
     /// The worth of cards with a geometry for the slices of the mix.
     fn worth_of(&self, geometry: &'static mig::Geometry) -> MigWorth {
         let asked = |name: &str| -> u64 {

@@ -179,7 +179,7 @@ impl Worth {
                     } else {
                         let worth = self.worth(&list, before);
                         let worth_after = self.worth(&list, after);
-                        list.prices.cost_of(worth, worth_after, before, after)
+                        list.prices.cost_of(worth, worth_after, after)
                     }
                 }
                 // Nodes that the prices do not know come last.
