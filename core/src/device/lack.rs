@@ -12,7 +12,7 @@ use super::{
     parts,
 };
 use crate::{
-    explain::Cause,
+    explain::{Cause, Shortfall},
     request::{Apart, CardRequest, CardWant, SliceChoice},
 };
 
@@ -203,6 +203,17 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
+    /// What so many members are short of.
+    pub(crate) fn shortfall(self, members: u32) -> Shortfall {
+        let amount = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
+        Shortfall {
+            resource: self.resource,
+            needed: amount(self.one).saturating_mul(members.into()),
+            free: amount(self.usable),
+            scattered: amount(self.free),
+        }
+    }
+
     fn new(resource: &str, one: u64, usable: u64, free: u64) -> Self {
         Self {
             resource: resource.to_string(),

@@ -151,16 +151,10 @@ impl Explainer {
         }
         if let Some(ask) = compiled.cards.as_ref().filter(|ask| ask.whole() == 0) {
             let here = |&node: &NodeIx| cluster.node(node).cards.measure(ask);
-            let best = usable.iter().map(here).max_by_key(|measure| measure.free)?;
+            let mut best = usable.iter().map(here).max_by_key(|measure| measure.free)?;
             if best.usable < best.one {
-                let amount = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
-                let all: u64 = usable.iter().map(|node| here(node).free).sum();
-                return Some(Shortfall {
-                    resource: best.resource,
-                    needed: amount(best.one),
-                    free: amount(best.usable),
-                    scattered: amount(all),
-                });
+                best.free = usable.iter().map(|node| here(node).free).sum();
+                return Some(best.shortfall(1));
             }
         }
         if let Some(ask) = compiled.cards.as_ref().filter(|ask| ask.whole() > 0) {

@@ -175,17 +175,8 @@ impl Explainer {
                     (sum.one, sum.resource) = (here.one, here.resource);
                 }
             }
-            let amount = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
             if sum.one > 0 {
-                note(
-                    fits,
-                    Shortfall {
-                        resource: sum.resource,
-                        needed: amount(sum.one).saturating_mul(wanted.into()),
-                        free: amount(sum.usable),
-                        scattered: amount(sum.free),
-                    },
-                );
+                note(fits, sum.shortfall(wanted));
             }
         }
         if let Some(ask) = compiled.cards.as_ref().filter(|ask| ask.whole() > 0) {
