@@ -419,6 +419,17 @@ impl Cluster {
         self.partitions[usize::from(key.0)].domain_of(node)
     }
 
+    /// The place in node order of a domain's first node; the largest number without nodes. Domains
+    /// are numbered as they came, so order among them goes by this. Valid after
+    /// [`Cluster::settle_order`].
+    pub(crate) fn first_rank_in(&self, key: KeyIx, domain: u32) -> u32 {
+        if key == NODE_KEY {
+            return self.node(NodeIx(domain)).rank;
+        }
+        let nodes = &self.partition(key).domains[domain as usize].nodes;
+        nodes.first().map_or(u32::MAX, |&node| self.node(node).rank)
+    }
+
     // ---- templates and terms -----------------------------------------------------------------
 
     // ---- charges -----------------------------------------------------------------------------

@@ -242,13 +242,7 @@ impl Search {
         self.domain[ix as usize] = NO_DOMAIN;
         // Domains are numbered as they came; which is tried first must not depend on that.
         let first_rank = |choice: &Choice| match choice {
-            Choice::Domain(domain) if key == NODE_KEY => cluster.node(NodeIx(*domain)).rank,
-            Choice::Domain(domain) => {
-                let nodes = &cluster.partition(key).domains[*domain as usize].nodes;
-                nodes
-                    .first()
-                    .map_or(u32::MAX, |&node| cluster.node(node).rank)
-            }
+            Choice::Domain(domain) => cluster.first_rank_in(key, *domain),
             _ => u32::MAX,
         };
         self.exhaust.choices[first as usize..].sort_by_key(first_rank);

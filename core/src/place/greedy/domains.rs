@@ -33,14 +33,9 @@ impl Search {
                 self.greedy.domains.push((capacity, free, domain));
             }
         }
-        let first_rank = |domain: u32| {
-            let nodes = &cluster.partition(key).domains[domain as usize].nodes;
-            nodes
-                .first()
-                .map_or(u32::MAX, |&node| cluster.node(node).rank)
-        };
-        self.greedy.domains[start..]
-            .sort_unstable_by_key(|&(capacity, free, domain)| (capacity, free, first_rank(domain)));
+        self.greedy.domains[start..].sort_unstable_by_key(|&(capacity, free, domain)| {
+            (capacity, free, cluster.first_rank_in(key, domain))
+        });
         start
     }
 
