@@ -53,11 +53,11 @@ impl Scorer<'_> {
         }
     }
 
-    fn cost(&self, worth: i64, before: &NodeState, after: &NodeState, fleet: &Fleet) -> i64 {
+    fn cost(&self, worth: i64, after: &NodeState, fleet: &Fleet) -> i64 {
         let worth_after = self.worth(after, fleet);
         match self {
             Self::Target(_) => -Target::score(worth, worth_after),
-            Self::Prices(prices) => prices.cost_of(worth, worth_after, before, after),
+            Self::Prices(prices) => prices.cost_of(worth, worth_after, after),
         }
     }
 
@@ -71,7 +71,7 @@ impl Scorer<'_> {
     ) -> Option<(i64, NodeState)> {
         let mut best: Option<(i64, NodeState)> = None;
         before.for_each_after(work, &fleet.catalogue, |after| {
-            let cost = self.cost(worth, before, &after, fleet);
+            let cost = self.cost(worth, &after, fleet);
             if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                 best = Some((cost, after));
             }
