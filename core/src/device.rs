@@ -37,7 +37,7 @@ pub use devices::{Devices, Slice};
 #[cfg(feature = "alloc")]
 pub(crate) use hardware::Catalog;
 #[cfg(feature = "alloc")]
-pub use hardware::{NodeCardsError, check_cards, model_of};
+pub use hardware::{NodeCardsError, check_cards, model_of, most_replicas};
 #[cfg(feature = "alloc")]
 pub(crate) use inventory::{CardUse, Inventory, KindIx, Pool};
 #[cfg(feature = "alloc")]
