@@ -425,7 +425,9 @@ impl Cluster {
         if key == NODE_KEY {
             return self.node(NodeIx(domain)).spec.is_some();
         }
-        !self.partition(key).domains[domain as usize].nodes.is_empty()
+        !self.partition(key).domains[domain as usize]
+            .nodes
+            .is_empty()
     }
 
     /// The numbers of a key's domains, as they came; some may have no nodes any more.

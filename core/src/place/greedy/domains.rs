@@ -26,7 +26,8 @@ impl Search {
         let start = self.greedy.domains.len();
         for domain in cluster.domains_of(key) {
             if cluster.has_nodes(key, domain)
-                && let Some((capacity, free)) = self.holds(cluster, request, ix, key, domain, aim) {
+                && let Some((capacity, free)) = self.holds(cluster, request, ix, key, domain, aim)
+            {
                 self.greedy.domains.push((capacity, free, domain));
             }
         }
