@@ -419,6 +419,27 @@ impl Cluster {
         self.partitions[usize::from(key.0)].domain_of(node)
     }
 
+    /// Whether a domain has a node. One that lost its last node keeps its number, and no decision may
+    /// show that it was there.
+    pub(crate) fn has_nodes(&self, key: KeyIx, domain: u32) -> bool {
+        if key == NODE_KEY {
+            return self.node(NodeIx(domain)).spec.is_some();
+        }
+        !self.partition(key).domains[domain as usize]
+            .nodes
+            .is_empty()
+    }
+
+    /// The numbers of a key's domains, as they came; some may have no nodes any more.
+    pub(crate) fn domains_of(&self, key: KeyIx) -> core::ops::Range<u32> {
+        let count = if key == NODE_KEY {
+            self.node_count()
+        } else {
+            self.partition(key).domains.len()
+        };
+        0..count as u32
+    }
+
     /// The place in node order of a domain's first node; the largest number without nodes. Domains
     /// are numbered as they came, so order among them goes by this. Valid after
     /// [`Cluster::settle_order`].

@@ -6,6 +6,8 @@
 //! would get, and how two inventories compare. Nothing here knows pods, groups or time.
 
 #[cfg(feature = "alloc")]
+mod allocator;
+#[cfg(feature = "alloc")]
 mod ask;
 #[cfg(feature = "alloc")]
 mod choose;
@@ -26,6 +28,8 @@ pub mod overhead;
 #[cfg(feature = "alloc")]
 mod parts;
 
+#[cfg(feature = "alloc")]
+pub use allocator::NodeAllocator;
 #[cfg(feature = "alloc")]
 pub(crate) use ask::{CardAsk, Part};
 #[cfg(feature = "alloc")]

@@ -1,85 +1,284 @@
-//! The device allocator through the engine's face: nodes whose cards are used in parts, pods that
-//! ask, take, fail and go. The steps and the promises are those of `events`; here they are chosen so
-//! that most of them are about cards.
+//! The cards of one node under any sequence of allocating, freeing and failing: what is given is
+//! there, asked for and nobody else's, by a judge that shares nothing with the allocator; the
+//! capacity is what can be given; and giving back is exact.
 
 use arbitrary::{Arbitrary, Unstructured};
+use gangline::{
+    bits::CardSet,
+    cluster::{CardMode, MigInstance, NodeCards, NodeSpec},
+    device::{
+        Devices, NodeAllocator,
+        links::{LinkMatrix, Nearness},
+        model_of,
+        overhead::Overhead,
+    },
+    request::{Apart, CardRequest, CardWant, ShareMemory, SliceChoice, SliceRequest, Template},
+};
 
-use super::engine::events::{self, PARTS, Step};
+use super::engine::events::cards::{Room, take};
 
-/// One thing that happens. Numbers say to whom and how; `events` takes what it needs of them.
+const KIND: &str = "nvidia.com/gpu";
+const PRODUCTS: [&str; 6] = [
+    "NVIDIA-A30",
+    "NVIDIA-A100-SXM4-80GB",
+    "NVIDIA-H100-80GB-HBM3",
+    "NVIDIA-B200",
+    "Tesla-T4",
+    "unheard of",
+];
+const WORDS: [&str; 4] = ["", "", "a", "b"];
+const MOST_CARDS: u8 = 9;
+const MOST_ACTS: usize = 48;
+/// Different requests of a run: few, so that requests compete and are given back.
+const REQUESTS: usize = 6;
+
+/// How one card may be used.
 #[derive(Clone, Copy, Debug, Arbitrary)]
-enum Act {
-    /// A node comes or is described anew, with cards in some modes.
-    Node { node: u8, count: u8, modes: u8 },
-    /// Cards fail, come back, or are used in another way from now on.
-    Cards { node: u8, how: u8, modes: u8 },
-    /// A pod asks for parts of cards, by itself or as a member.
-    Ask { pod: u8, gang: u8, template: u8 },
-    /// A pod asks for whole cards.
-    AskWhole { pod: u8, gang: u8, template: u8 },
-    /// A group that has members or will have some.
-    Gang { gang: u8, shape: u8, policy: u8 },
-    /// All that is ready is decided.
-    Decide,
-    /// Open binds are confirmed.
-    Confirm { all: u8 },
-    /// An open bind fails, for good or for now.
-    Fail { which: u8, permanent: bool },
-    /// A pod is gone, or has ended.
-    Free { pod: u8, ended: bool },
-    /// Somebody else binds a pod and says which devices it has.
-    Taken { pod: u8, node: u8, devices: u8 },
-    /// A node is gone.
-    Gone { node: u8 },
-    /// Time passes.
-    Wait { span: u8 },
-    /// The engine is stopped, and another goes on.
-    Restart,
+enum Mode {
+    Whole,
+    Shared,
+    Replicas(u8),
+    Dynamic,
+    /// Instances that exist: profile and start, as far as they are legal.
+    Static([(u8, u8); 4]),
 }
 
-impl Act {
-    fn step(self) -> Step {
-        match self {
-            Self::Node { node, count, modes } => [PARTS + 5, node, count, modes],
-            Self::Cards { node, how, modes } => [PARTS + 9, node, how, modes],
-            Self::Ask {
-                pod,
-                gang,
-                template,
-            } => [PARTS, pod, gang & 0x3F, template],
-            Self::AskWhole {
-                pod,
-                gang,
-                template,
-            } => [7, pod, gang & 0x3F, template],
-            Self::Gang {
-                gang,
-                shape,
-                policy,
-            } => [3, gang, shape, policy],
-            Self::Decide => [PARTS + 14, 0, 0, 0],
-            Self::Confirm { all } => [PARTS + 13, all, 1, all],
-            Self::Fail { which, permanent } => [17, which, u8::from(!permanent), 0],
-            Self::Free { pod, ended: false } => [10, pod, 0, 0],
-            Self::Free { pod, ended: true } => [12, pod, 1, 0],
-            Self::Taken { pod, node, devices } => [PARTS + 11, pod, node, devices],
-            Self::Gone { node } => [2, node, 0, 0],
-            Self::Wait { span } => [18, 0, span, 0],
-            Self::Restart => [19, 0, 0, 0],
+#[derive(Clone, Copy, Debug, Arbitrary)]
+struct Node {
+    product: u8,
+    count: u8,
+    modes: [Mode; 3],
+    pairs: bool,
+    loose: Option<(u8, u8)>,
+}
+
+#[derive(Clone, Copy, Debug, Arbitrary)]
+enum Want {
+    Whole(u8),
+    Slices([(u8, u8); 2]),
+    AtLeast(u8, u8),
+    Share(u8, u8),
+    Part(u8, u8),
+    Replicas(u8),
+}
+
+#[derive(Clone, Copy, Debug, Arbitrary)]
+struct Request {
+    want: Want,
+    apart: u8,
+    near: u8,
+    only: Option<u8>,
+    group: u8,
+    owner: u8,
+    processes: u8,
+}
+
+#[derive(Clone, Copy, Debug, Arbitrary)]
+enum Act {
+    Allocate(u8),
+    AllocateAgain(u8),
+    Release(u8),
+    Fail(u8),
+}
+
+impl Node {
+    fn cards(self) -> NodeCards {
+        let count = 1 + u32::from(self.count % MOST_CARDS);
+        let mut cards = NodeCards {
+            kind: KIND.into(),
+            count,
+            model: (*pick(&PRODUCTS, self.product)).into(),
+            memory_mib: if self.product & 0x80 == 0 { 0 } else { 40_000 },
+            ..NodeCards::default()
+        };
+        if self.pairs {
+            let side = |card: u32| (0..count).map(move |other| link(card, other));
+            let rows = (0..count).map(|card| side(card).collect::<Vec<_>>().join(" "));
+            let text = rows.collect::<Vec<_>>().join("\n");
+            cards.links = LinkMatrix::from_text(&text).ok();
+        }
+        let geometry = model_of(&cards).and_then(|model| model.mig);
+        let modes = self.modes.into_iter().cycle().take(count as usize);
+        cards.modes = modes
+            .map(|mode| match (mode, geometry) {
+                (Mode::Shared, _) => CardMode::Shared,
+                (Mode::Replicas(replicas), _) => CardMode::Replicas(2 + u32::from(replicas % 6)),
+                (Mode::Dynamic, Some(_)) => CardMode::MigDynamic,
+                (Mode::Static(instances), Some(geometry)) => {
+                    let mut state = gangline::device::mig::MigState::default();
+                    let mut there = Vec::new();
+                    for (profile, start) in instances {
+                        let profile = pick(geometry.profiles, profile).name;
+                        let start = start % geometry.units;
+                        let ix = geometry.profile(profile);
+                        if let Some(after) = ix.and_then(|ix| geometry.put(state, ix, start)) {
+                            state = after;
+                            let profile = profile.into();
+                            there.push(MigInstance { profile, start });
+                        }
+                    }
+                    CardMode::MigStatic(there)
+                }
+                _ => CardMode::Whole,
+            })
+            .collect();
+        if let (Some((profile, loose)), Some(geometry)) = (self.loose, geometry) {
+            let profile = pick(geometry.profiles, profile).name.into();
+            cards.slices.insert(profile, u32::from(loose % 5));
+        }
+        cards
+    }
+}
+
+/// Pairs of cards joined by four links, all else through the processors.
+fn link(card: u32, other: u32) -> String {
+    let name = match (card == other, card / 2 == other / 2) {
+        (true, _) => "X",
+        (_, true) => "NV4",
+        _ => "SYS",
+    };
+    name.into()
+}
+
+impl Request {
+    fn request(self, cards: &NodeCards) -> CardRequest {
+        let geometry = model_of(cards).and_then(|model| model.mig);
+        let slice = |(profile, count): (u8, u8)| SliceRequest {
+            count: u32::from(count % 4),
+            slice: SliceChoice::Profile(match geometry {
+                Some(geometry) => pick(geometry.profiles, profile).name.into(),
+                None => "1g.10gb".into(),
+            }),
+        };
+        let apart = *pick(&[Apart::Any, Apart::Distinct, Apart::Same], self.apart);
+        let want = match self.want {
+            Want::Whole(count) => CardWant::Whole(u32::from(count % 10)),
+            Want::Slices(slices) => CardWant::Slices {
+                // One of none would be refused: leave it out.
+                slices: slices.map(slice).into_iter().filter(|s| s.count > 0).collect(),
+                cards: apart,
+            },
+            Want::AtLeast(memory, compute) => CardWant::Slices {
+                slices: vec![SliceRequest {
+                    count: 1 + u32::from(memory & 1),
+                    slice: SliceChoice::AtLeast {
+                        memory_mib: u32::from(memory) * 400,
+                        compute_slices: compute % 8,
+                    },
+                }],
+                cards: apart,
+            },
+            Want::Share(memory, compute) => CardWant::Shares {
+                count: 1 + u32::from(compute % 3),
+                memory: ShareMemory::Mib(u32::from(memory) * 400),
+                compute_milli: u32::from(compute) * 4,
+                cards: apart,
+            },
+            Want::Part(memory, compute) => CardWant::Shares {
+                count: 1 + u32::from(compute % 3),
+                memory: ShareMemory::Milli(u32::from(memory) * 4),
+                compute_milli: u32::from(compute) * 4,
+                cards: apart,
+            },
+            Want::Replicas(count) => CardWant::Replicas {
+                count: u32::from(count % 9),
+                cards: apart,
+            },
+        };
+        let whole = matches!(want, CardWant::Whole(_));
+        CardRequest {
+            kind: KIND.into(),
+            near: if whole { *pick(&Nearness::ALL, self.near) } else { Nearness::Any },
+            only: self.only.map(|only| CardSet(only.into())),
+            share_group: (*pick(&WORDS, self.group)).into(),
+            exclusive: (*pick(&WORDS, self.owner)).into(),
+            overhead: Overhead {
+                processes: u16::from(self.processes & 1),
+                framework: self.processes & 2 != 0,
+                ..Overhead::NONE
+            },
+            want,
+            ..CardRequest::default()
         }
     }
 }
 
-/// The promises of the engine hold after each act; see `events`.
+fn pick<T>(from: &[T], at: u8) -> &T {
+    &from[usize::from(at) % from.len()]
+}
+
+/// Judges everything that is given; `newest`, the last one, by every condition of its request.
+fn judge(node: &NodeSpec, given: &[(Template, Devices)], newest: bool) {
+    let mut room = Room::new(node);
+    for (at, (template, devices)) in given.iter().enumerate() {
+        let strict = newest && at + 1 == given.len();
+        if let Err(error) = take(node, &mut room, template, devices, strict) {
+            panic!("{error}: {devices:?} for {template:?} of {given:?}");
+        }
+    }
+}
+
+/// See the module.
 pub fn allocator(data: &[u8]) {
     let mut source = Unstructured::new(data);
-    let mut steps: Vec<Step> = Vec::new();
-    // Not `arbitrary_iter`, which stops at every other act.
-    while !source.is_empty() && steps.len() < events::MOST_STEPS {
+    let Ok((node, requests)) = <(Node, [Request; REQUESTS])>::arbitrary(&mut source) else {
+        return;
+    };
+    let cards = node.cards();
+    let mut allocator = NodeAllocator::new(&cards).expect("the cards are legal");
+    let requests = requests.map(|request| request.request(&cards));
+    let empty = requests.each_ref().map(|request| allocator.capacity(request));
+    let spec = NodeSpec {
+        cards: vec![cards],
+        ..NodeSpec::default()
+    };
+    let template = |request: &CardRequest| Template {
+        cards: Some(request.clone()),
+        ..Template::default()
+    };
+    let mut given: Vec<(Template, Devices)> = Vec::new();
+    let mut spec = spec;
+    for _ in 0..MOST_ACTS {
         let Ok(act) = Act::arbitrary(&mut source) else {
             break;
         };
-        steps.push(act.step());
+        match act {
+            Act::Allocate(which) | Act::AllocateAgain(which) => {
+                let request = pick(&requests, which);
+                let Ok(capacity) = allocator.capacity(request) else {
+                    assert!(allocator.allocate(request).is_err());
+                    continue;
+                };
+                let found = allocator.allocate(request).expect("it was fine just now");
+                assert_eq!(found.is_some(), capacity > 0, "{request:?}: {capacity} fit");
+                let Some(devices) = found else { continue };
+                given.push((template(request), devices));
+                judge(&spec, &given, true);
+                let left = allocator.capacity(request).expect("it was fine just now");
+                assert!(left < capacity, "{request:?}: {capacity} fit, then {left}");
+            }
+            Act::Release(which) if !given.is_empty() => {
+                let (template, devices) = given.remove(usize::from(which) % given.len());
+                let request = template.cards.expect("each has a request");
+                assert!(allocator.release(&request, &devices));
+                judge(&spec, &given, false);
+            }
+            Act::Release(which) => {
+                assert!(!allocator.release(pick(&requests, which), &Devices::NONE));
+            }
+            Act::Fail(failed) => {
+                let all = CardSet::first(spec.cards[0].count).unwrap_or_default();
+                spec.cards[0].unhealthy = CardSet(failed.into()).intersection(all);
+                allocator.set_unhealthy(spec.cards[0].unhealthy);
+            }
+        }
     }
-    events::run(&steps);
+    assert_eq!(allocator.given().len(), given.len());
+    for (template, devices) in &given {
+        let request = template.cards.as_ref().expect("each has a request");
+        assert!(allocator.release(request, devices));
+    }
+    allocator.set_unhealthy(CardSet::EMPTY);
+    let after = requests.each_ref().map(|request| allocator.capacity(request));
+    assert_eq!(after, empty, "what was given back");
 }

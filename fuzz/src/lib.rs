@@ -13,6 +13,7 @@ mod dialects;
 mod documents;
 mod engine;
 mod links;
+mod parts;
 mod plan;
 mod quantity;
 mod scenario;
@@ -24,6 +25,7 @@ pub use dialects::{native, scheduler_plugins, volcano};
 pub use documents::documents;
 pub use engine::engine;
 pub use links::links;
+pub use parts::parts;
 pub use quantity::quantity;
 pub use scenario::scenario;
 pub use selectors::selectors;
@@ -39,6 +41,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("engine", engine),
     ("links", links),
     ("native", native),
+    ("parts", parts),
     ("quantity", quantity),
     ("scenario", scenario),
     ("scheduler_plugins", scheduler_plugins),

@@ -38,6 +38,8 @@ pub(crate) struct Hardware {
     pub(crate) whole: CardSet,
     /// By card; empty when all are whole.
     pub(crate) modes: Vec<Mode>,
+    /// Cards with equal modes, by their first card; empty when all are whole.
+    pub(crate) alike: SmallVec<[CardSet; 2]>,
     /// Profiles of instances whose card nobody told, with their names.
     pub(crate) loose: Vec<(String, Option<ProfileIx>)>,
     /// Whether those who share a card are clients of MPS.
@@ -243,6 +245,18 @@ pub fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
     Ok(())
 }
 
+fn alike(modes: &[Mode]) -> SmallVec<[CardSet; 2]> {
+    let mut sets: SmallVec<[(&Mode, CardSet); 2]> = SmallVec::new();
+    for (card, mode) in modes.iter().enumerate() {
+        let card = CardSet(1 << card);
+        match sets.iter_mut().find(|(other, _)| *other == mode) {
+            Some((_, cards)) => *cards = cards.union(card),
+            None => sets.push((mode, card)),
+        }
+    }
+    sets.into_iter().map(|(_, cards)| cards).collect()
+}
+
 fn names(geometry: &Geometry) -> String {
     let mut names = String::new();
     for profile in geometry.profiles {
@@ -324,6 +338,7 @@ impl Hardware {
                 .filter(|links| links.cards() == cards.count)
                 .map(LinkTable::new),
             whole,
+            alike: alike(&modes),
             modes,
             loose: loose
                 .map(|name| (name.clone(), geometry.and_then(|g| g.profile(name))))
@@ -352,6 +367,12 @@ impl Hardware {
 
     pub(crate) fn mode(&self, card: u32) -> &Mode {
         self.modes.get(card as usize).unwrap_or(&Mode::Whole)
+    }
+
+    /// A number for a card's mode: equal for equal modes.
+    pub(crate) fn alike_of(&self, card: u32) -> u32 {
+        let at = self.alike.iter().position(|cards| cards.contains(card));
+        at.unwrap_or(0) as u32
     }
 
     /// Whether the kind of card passes an ask's conditions.

@@ -7,19 +7,23 @@
 //! [`choose`]: super::choose
 
 use alloc::{sync::Arc, vec::Vec};
-use core::hash::Hasher;
 
 use smallvec::SmallVec;
 
 use super::{
     Devices, Slice,
     ask::CardAsk,
-    hardware::{Hardware, Mode, Share},
+    hardware::{Hardware, Mode},
     links::Nearness,
     mig::MigState,
     parts,
 };
-use crate::{bits::CardSet, hash::WordHasher, symbols::Symbol};
+use crate::{bits::CardSet, symbols::Symbol};
+
+mod change;
+mod compare;
+
+use change::change_state;
 
 /// Index of a kind of card (a resource name such as `nvidia.com/gpu`) in its cluster.
 pub(crate) type KindIx = u16;
@@ -222,18 +226,6 @@ impl Inventory {
         pool.map_or(CardSet::EMPTY, |pool| {
             core::mem::replace(&mut pool.unhealthy, cards)
         })
-    }
-
-    /// Whether exactly the same is in use.
-    pub(crate) fn same_use(&self, other: &Inventory) -> bool {
-        let pools = self.pools.iter().zip(&other.pools);
-        self.states == other.states
-            && self.loose == other.loose
-            && self.groups == other.groups
-            && self.counted == other.counted
-            && pools
-                .into_iter()
-                .all(|(a, b)| (a.used, a.parted) == (b.used, b.parted))
     }
 
     /// Cards that have an identity, by kind.
@@ -441,16 +433,6 @@ impl Inventory {
         left
     }
 
-    /// Takes the devices of an ask. Devices that the node does not have are ignored.
-    pub(crate) fn take(&mut self, ask: &CardAsk, devices: &Devices) {
-        self.change(ask, devices, true);
-    }
-
-    /// Gives back what an ask took.
-    pub(crate) fn give_back(&mut self, ask: &CardAsk, devices: &Devices) {
-        self.change(ask, devices, false);
-    }
-
     /// Whether some of these devices are taken already: a card, or an instance's room on it.
     pub(crate) fn conflict(&self, devices: &Devices, kind: KindIx) -> bool {
         let Some(pool) = self.pool(kind) else {
@@ -475,270 +457,4 @@ impl Inventory {
         };
         !taken.intersection(devices.cards).is_empty() || devices.slices().any(&mut overlaps)
     }
-
-    fn change(&mut self, ask: &CardAsk, devices: &Devices, taken: bool) {
-        let Some(at) = self.pools.iter().position(|pool| pool.kind == ask.kind) else {
-            if let Some(counted) = self.counted.iter_mut().find(|c| c.kind == ask.kind) {
-                let count = u64::from(ask.count());
-                counted.used = if taken {
-                    counted.used.saturating_add(count)
-                } else {
-                    counted.used.saturating_sub(count)
-                };
-            }
-            return;
-        };
-        if ask.whole() > 0 {
-            let pool = &mut self.pools[at];
-            if taken {
-                debug_assert!(
-                    pool.used.intersection(devices.cards).is_empty(),
-                    "a card is given twice"
-                );
-                pool.used = pool.used.union(devices.cards);
-            } else {
-                pool.used = pool.used.difference(devices.cards);
-            }
-            return;
-        }
-        self.change_parts(at, ask, devices, taken);
-    }
-
-    fn change_parts(&mut self, at: usize, ask: &CardAsk, devices: &Devices, taken: bool) {
-        let pool = &self.pools[at];
-        let (kind, first) = (pool.kind, pool.first as usize);
-        let hardware = pool.hardware.clone();
-        let share = hardware.share(ask);
-        for slice in devices.slices() {
-            if slice.card == Slice::NO_CARD {
-                let mut loose = self.loose.iter_mut().filter(|loose| loose.kind == kind);
-                if let Some(loose) = loose.nth(usize::from(slice.profile)) {
-                    loose.used = step(loose.used, 1, taken);
-                }
-                continue;
-            }
-            let card = usize::from(slice.card);
-            let state = self
-                .states
-                .get_mut(first + card)
-                .filter(|_| card < hardware.modes.len());
-            let Some(state) = state else { continue };
-            if !change_state(state, &hardware, ask, share, slice, taken) {
-                continue;
-            }
-            let set = CardSet(1 << card);
-            let pool = &mut self.pools[at];
-            pool.parted = if state.parts > 0 {
-                pool.parted.union(set)
-            } else {
-                pool.parted.difference(set)
-            };
-            if let Some(group) = ask.group {
-                self.count_group(kind, group, slice.card.into(), taken);
-            }
-        }
-    }
-
-    fn count_group(&mut self, kind: KindIx, group: Symbol, card: u32, taken: bool) {
-        let card = card as u8;
-        let same = |usage: &GroupUse| (usage.kind, usage.group, usage.card) == (kind, group, card);
-        if let Some(at) = self.groups.iter().position(same) {
-            let members = step(self.groups[at].members, 1, taken);
-            self.groups[at].members = members;
-            if members == 0 {
-                self.groups.remove(at);
-            }
-        } else if taken {
-            let usage = GroupUse {
-                kind,
-                group,
-                card,
-                members: 1,
-            };
-            let at = self.groups.partition_point(|other| *other < usage);
-            self.groups.insert(at, usage);
-        }
-    }
-
-    /// Whether no ask can tell the two apart.
-    pub(crate) fn same_state(&self, other: &Inventory) -> bool {
-        self.counted == other.counted
-            && self.loose == other.loose
-            && self.groups == other.groups
-            && self.pools.len() == other.pools.len()
-            && self.pools.iter().zip(&other.pools).all(|(a, b)| {
-                a.kind == b.kind
-                    && Arc::ptr_eq(&a.hardware, &b.hardware)
-                    && same_free(a, b)
-                    && (a.hardware.modes.is_empty()
-                        || (a.parted.is_empty() && b.parted.is_empty() && self.is_idle_alike(a, b))
-                        || self.card_states(a) == other.card_states(b))
-            })
-    }
-
-    /// Whether two pools of idle or wholly taken cards are alike: the hot case of equal modes.
-    fn is_idle_alike(&self, a: &Pool, b: &Pool) -> bool {
-        let modes = &a.hardware.modes;
-        let equal = modes.windows(2).all(|pair| pair[0] == pair[1]);
-        equal && a.partable().len() == b.partable().len() && self.groups.is_empty()
-    }
-
-    /// What every card of a pool is like: sorted where cards without links are interchangeable.
-    fn card_states(&self, pool: &Pool) -> SmallVec<[(u32, bool, CardState); 16]> {
-        let modes = &pool.hardware.modes;
-        let partable = pool.partable();
-        let mut states: SmallVec<[(u32, bool, CardState); 16]> = (0_u32..)
-            .zip(self.states(pool))
-            .map(|(card, state)| {
-                // Equal modes have equal numbers: that of the first card with the mode.
-                let mode = modes
-                    .iter()
-                    .position(|mode| mode == pool.hardware.mode(card));
-                let usable = partable.contains(card);
-                let state = if usable { *state } else { CardState::default() };
-                (mode.unwrap_or(0) as u32, usable, state)
-            })
-            .collect();
-        let linked = pool
-            .hardware
-            .links
-            .as_ref()
-            .is_some_and(|links| !links.is_uniform());
-        if !linked && self.groups.is_empty() {
-            states.sort_unstable();
-        }
-        states
-    }
-
-    /// A hash of what is in use, the same for states from which the same can follow. `by_name`: somebody
-    /// names cards, so that no two are alike.
-    pub(crate) fn hash_use(&self, by_name: bool, hasher: &mut WordHasher) {
-        for pool in &self.pools {
-            hasher.write_u64(pool.used.0);
-            let hardware = &pool.hardware;
-            let linked = hardware
-                .links
-                .as_ref()
-                .is_some_and(|links| !links.is_uniform());
-            let by_name = by_name || linked || !self.groups.is_empty();
-            let mut sum = 0_u64;
-            for (card, state) in (0_u32..).zip(self.states(pool)) {
-                let mode = hardware.mode(card);
-                let alike = hardware.modes.iter().position(|other| other == mode);
-                let mut one = WordHasher::default();
-                one.write_u32(if by_name { card } else { u32::MAX });
-                one.write_u32(alike.unwrap_or(0) as u32);
-                one.write_u8(u8::from(pool.partable().contains(card)));
-                match hardware.geometry().filter(|_| *mode == Mode::MigDynamic) {
-                    // Where instances are matters only for what still fits.
-                    Some(geometry) => {
-                        one.write_u128(geometry.reach(state.mig));
-                        one.write_u8(u8::from(state.parts > 0));
-                        core::hash::Hash::hash(&state.exclusive, &mut one);
-                    }
-                    None => core::hash::Hash::hash(state, &mut one),
-                }
-                sum = sum.wrapping_add(one.finish());
-            }
-            hasher.write_u64(sum);
-        }
-        for counted in &self.counted {
-            hasher.write_u64(counted.used);
-        }
-        for loose in &self.loose {
-            hasher.write_u32(loose.used);
-        }
-        for usage in &self.groups {
-            core::hash::Hash::hash(usage, hasher);
-        }
-    }
-
-    /// A hash of what [`same_state`](Self::same_state) compares.
-    pub(crate) fn hash_state(&self, hasher: &mut WordHasher) {
-        for pool in &self.pools {
-            hasher.write_u64(u64::from(pool.kind) << 32 | u64::from(pool.hardware.id));
-            hasher.write_u64(free_key(pool));
-            if !pool.hardware.modes.is_empty() && !pool.parted.is_empty() {
-                for state in self.card_states(pool) {
-                    core::hash::Hash::hash(&state, hasher);
-                }
-            }
-        }
-        for counted in &self.counted {
-            hasher.write_u64(u64::from(counted.kind) << 32 | u64::from(counted.hardware.id));
-            hasher.write_u64(counted.used);
-        }
-        for loose in &self.loose {
-            hasher.write_u64(u64::from(loose.all) << 32 | u64::from(loose.used));
-        }
-        for usage in &self.groups {
-            core::hash::Hash::hash(usage, hasher);
-        }
-    }
-}
-
-/// Puts one part on a card or takes it off; false when the card does not know such parts.
-fn change_state(
-    state: &mut CardState,
-    hardware: &Hardware,
-    ask: &CardAsk,
-    share: Option<Share>,
-    slice: Slice,
-    taken: bool,
-) -> bool {
-    match slice.profile {
-        Slice::REPLICA => state.replicas = step(state.replicas, 1, taken),
-        Slice::SHARE => {
-            let Some(share) = share else {
-                return false;
-            };
-            let memory = u64::from(share.memory_mib);
-            state.memory_mib = if taken {
-                state.memory_mib.saturating_add(memory)
-            } else {
-                state.memory_mib.saturating_sub(memory)
-            };
-            state.compute_milli = step(state.compute_milli, share.compute_milli, taken);
-            state.reserving = step(state.reserving, share.reserving, taken);
-        }
-        id => {
-            let Some((geometry, ix)) = hardware.instance(id) else {
-                return false;
-            };
-            let after = if taken {
-                geometry.put(state.mig, ix, slice.start)
-            } else {
-                geometry.take_out(state.mig, ix, slice.start)
-            };
-            debug_assert!(after.is_some(), "a slice is given twice");
-            state.mig = after.unwrap_or(state.mig);
-        }
-    }
-    state.parts = step(state.parts, 1, taken);
-    state.exclusive = match (taken, ask.exclusive) {
-        _ if state.parts == 0 => None,
-        (true, Some(owner)) => Some(owner),
-        _ => state.exclusive,
-    };
-    true
-}
-
-fn step(value: u32, by: u32, up: bool) -> u32 {
-    if up {
-        value.saturating_add(by)
-    } else {
-        value.saturating_sub(by)
-    }
-}
-
-/// Free cards as far as an ask can tell: how many, or which when links tell them apart.
-fn free_key(pool: &Pool) -> u64 {
-    match &pool.hardware.links {
-        Some(links) if !links.is_uniform() => links.canonical(pool.free()).0,
-        _ => pool.free().len().into(),
-    }
-}
-
-fn same_free(a: &Pool, b: &Pool) -> bool {
-    free_key(a) == free_key(b)
 }

@@ -212,9 +212,11 @@ impl Gang {
                     TreeKind::Inner(_) => false,
                 });
         // A group whose object says that it ran whole before we saw it is not one that never did.
+        // Once we have a plan for it, what is bound tells by itself: else each plan for what a
+        // degraded group lost would give it a new deadline.
         let ran_before = bound > 0
             && self.spec.as_ref().is_some_and(|spec| spec.started)
-            && !matches!(self.life.phase(), Phase::Running | Phase::Degraded);
+            && matches!(self.life.phase(), Phase::Gathering | Phase::Queued);
         Census {
             is_ready: sound && meets(&|tally| tally.waiting + tally.settled()),
             is_ready_anew: sound && meets(&|tally| tally.waiting + tally.held),

@@ -262,15 +262,14 @@ impl Explainer {
             sets.push(others(self, &[node]));
         }
         if let Some(key) = level.filter(|&key| key != NODE_KEY) {
-            let domains = &self.engine.cluster.partition(key).domains;
+            let cluster = &self.engine.cluster;
+            let domains = &cluster.partition(key).domains;
             let mut domains: Vec<Vec<NodeIx>> = domains.iter().map(|d| d.nodes.clone()).collect();
-            let used = |nodes: &Vec<NodeIx>| -> usize {
-                nodes
-                    .iter()
-                    .map(|&node| self.engine.pods_on(node).len())
-                    .sum()
-            };
-            domains.sort_by_key(used);
+            domains.retain(|nodes| !nodes.is_empty());
+            domains.sort_by_key(|nodes| {
+                let pods = nodes.iter().map(|&node| self.engine.pods_on(node).len());
+                (pods.sum::<usize>(), cluster.node(nodes[0]).rank)
+            });
             sets.extend(domains.iter().take(TRIES).map(|nodes| others(self, nodes)));
         }
         sets.push(others(self, &nodes));

@@ -279,11 +279,10 @@ impl Explainer {
         fewest: u32,
     ) -> Vec<DomainAttempt> {
         let cluster = &self.engine.cluster;
-        let domains = if key == NODE_KEY {
-            cluster.node_count()
-        } else {
-            cluster.partition(key).domains.len()
-        };
+        let domains: Vec<u32> = cluster
+            .domains_of(key)
+            .filter(|&domain| cluster.has_nodes(key, domain))
+            .collect();
         let kind = members
             .batches
             .iter()
@@ -299,11 +298,11 @@ impl Explainer {
             return Vec::new();
         };
         // Unlike members share a domain's room: those are placed for trial instead of counted.
-        let unlike = members.batches.len() > 1 && domains <= UNLIKE_DOMAINS;
+        let unlike = members.batches.len() > 1 && domains.len() <= UNLIKE_DOMAINS;
         let mut trials: Vec<u32> = Vec::new();
         if unlike {
             let mut trial = members.clone();
-            for domain in 0..domains as u32 {
+            for &domain in &domains {
                 trial.pinned[holder] = domain;
                 trials.push(self.partial(id, &trial).len() as u32);
             }
@@ -311,7 +310,7 @@ impl Explainer {
         let attempts = self.with_request(id, members, false, |explainer, request| {
             let engine = &mut explainer.engine;
             let mut attempts = Vec::new();
-            for domain in 0..domains as u32 {
+            for (index, &domain) in domains.iter().enumerate() {
                 engine.search.prepare_for_bounds(request);
                 engine.search.fix_domain(holder as u32, domain);
                 let mut fits = 0_u32;
@@ -326,23 +325,20 @@ impl Explainer {
                         fits = fits.saturating_add(capacity.min(wanted.count));
                     }
                 }
-                if let Some(&placed) = trials.get(domain as usize) {
+                if let Some(&placed) = trials.get(index) {
                     fits = fits.min(placed);
                 }
                 let free_cards = kind.map_or(0, |kind| match key {
                     NODE_KEY => engine.cluster.node(NodeIx(domain)).cards.free(kind),
                     _ => engine.cluster.partition(key).domains[domain as usize].free_cards(kind),
                 });
-                let present = key != NODE_KEY || engine.cluster.node(NodeIx(domain)).spec.is_some();
-                if present {
-                    attempts.push(DomainAttempt {
-                        level: engine.cluster.key_name(key).to_string(),
-                        domain: engine.cluster.domain_name(key, domain).to_string(),
-                        fits,
-                        needed: fewest,
-                        free_cards,
-                    });
-                }
+                attempts.push(DomainAttempt {
+                    level: engine.cluster.key_name(key).to_string(),
+                    domain: engine.cluster.domain_name(key, domain).to_string(),
+                    fits,
+                    needed: fewest,
+                    free_cards,
+                });
             }
             attempts
         });

@@ -71,12 +71,7 @@ pub(super) fn refutes(search: &mut Search, cluster: &mut Cluster, request: &Requ
     match root.required.filter(|_| search.domain[0] == NO_DOMAIN) {
         None => !could_hold(search, cluster, request, 0),
         Some(key) => {
-            let domains = if key == NODE_KEY {
-                cluster.node_count() as u32
-            } else {
-                cluster.partition(key).domains.len() as u32
-            };
-            let refuted = (0..domains).all(|domain| {
+            let refuted = cluster.domains_of(key).all(|domain| {
                 search.domain[0] = domain;
                 !could_hold(search, cluster, request, 0)
             });

@@ -226,13 +226,12 @@ impl Search {
         let Some(key) = request.tree.nodes[ix as usize].required else {
             return;
         };
-        let count = if key == NODE_KEY {
-            cluster.node_count()
-        } else {
-            cluster.partition(key).domains.len()
-        };
-        self.steps += count as u64 / 8 + 1;
-        for domain in 0..count as u32 {
+        let mut count = 0;
+        for domain in cluster.domains_of(key) {
+            if !cluster.has_nodes(key, domain) {
+                continue;
+            }
+            count += 1;
             self.domain[ix as usize] = domain;
             // A proof that this domain cannot do saves the whole branch.
             if bound::could_hold(self, cluster, request, ix) {
@@ -240,6 +239,7 @@ impl Search {
             }
         }
         self.domain[ix as usize] = NO_DOMAIN;
+        self.steps += count / 8 + 1;
         // Domains are numbered as they came; which is tried first must not depend on that.
         let first_rank = |choice: &Choice| match choice {
             Choice::Domain(domain) => cluster.first_rank_in(key, *domain),

@@ -204,7 +204,8 @@ impl Search {
                 if missing == 0 {
                     break;
                 }
-                let Some(domain) = pick_domain(&capacities, missing) else {
+                let rank = |domain| cluster.first_rank_in(key, domain);
+                let Some(domain) = pick_domain(&capacities, missing, rank) else {
                     break;
                 };
                 let before = self.placed.len();
@@ -295,17 +296,21 @@ impl Search {
         while inner < request.tree.subtree(ix).end {
             let node = &request.tree.nodes[inner as usize];
             // A sub-group with a level of its own gets its domain with its first members.
-            if inner != ix
-                && node.required.is_some()
+            if let Some(key) = node.required
+                && inner != ix
                 && self.domain[inner as usize] == NO_DOMAIN
                 && counted(self) < least
             {
                 let (mark, keep) = (cluster.begin(), self.placed.len());
-                if !self.enter(cluster, request, inner, Aim::Start) {
+                let entered = self.enter(cluster, request, inner, Aim::Start);
+                if !entered || self.placed.len() == keep {
                     self.retract(cluster, mark, keep);
                     self.unfix(request, request.tree.subtree(inner));
-                    inner = request.tree.subtree(inner).end;
-                    continue;
+                    // Members that ended count, and say nothing about where the others must be.
+                    if !(entered && self.fix_largest(cluster, request, inner, key)) {
+                        inner = request.tree.subtree(inner).end;
+                        continue;
+                    }
                 }
             }
             let missing = least.saturating_sub(counted(self));
@@ -315,6 +320,24 @@ impl Search {
             inner += 1;
         }
         counted(self) >= least
+    }
+
+    /// Fixes the domain that can hold most of a sub-tree's members; false if none can hold any.
+    fn fix_largest(
+        &mut self,
+        cluster: &mut Cluster,
+        request: &Request<'_>,
+        ix: u32,
+        key: KeyIx,
+    ) -> bool {
+        let start = self.rank_domains(cluster, request, ix, key, Aim::Minimum);
+        let largest = self.greedy.domains[start..].last().copied();
+        self.greedy.domains.truncate(start);
+        let Some((1.., _, domain)) = largest else {
+            return false;
+        };
+        self.domain[ix as usize] = domain;
+        true
     }
 
     /// Appends a node's children, those with the largest members first. Returns where they start.
@@ -420,19 +443,16 @@ impl Search {
     }
 }
 
-/// The smallest domain that holds `missing` members, or else the largest; the first among equals.
-fn pick_domain(capacities: &[u32], missing: u32) -> Option<u32> {
-    let mut best: Option<(u32, u32)> = None;
-    for (domain, &capacity) in capacities.iter().enumerate() {
-        let better = match best {
-            None => capacity > 0,
-            Some((held, _)) if held >= missing => capacity >= missing && capacity < held,
-            Some((held, _)) => capacity > held,
-        };
-        if better {
-            best = Some((capacity, domain as u32));
-        }
-    }
+/// The smallest domain that holds `missing` members, or else the largest; of equal ones the first by
+/// rank.
+fn pick_domain(capacities: &[u32], missing: u32, rank: impl Fn(u32) -> u32) -> Option<u32> {
+    let domains = capacities.iter().zip(0_u32..);
+    let with_room = domains.filter(|&(&capacity, _)| capacity > 0);
+    let best = with_room.min_by_key(|&(&capacity, domain)| {
+        // Those that suffice come first, smallest first; the others largest first.
+        let lacks = missing.saturating_sub(capacity);
+        (lacks, capacity, rank(domain))
+    });
     best.map(|(_, domain)| domain)
 }
 

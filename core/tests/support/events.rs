@@ -11,7 +11,7 @@ use std::{
 };
 
 #[path = "cards.rs"]
-mod cards;
+pub mod cards;
 
 use gangline::{
     bits::CardSet,

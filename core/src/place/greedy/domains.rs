@@ -24,12 +24,10 @@ impl Search {
         aim: Aim,
     ) -> usize {
         let start = self.greedy.domains.len();
-        if key == NODE_KEY {
-            self.rank_nodes(cluster, request, ix, aim);
-            return start;
-        }
-        for domain in 0..cluster.partition(key).domains.len() as u32 {
-            if let Some((capacity, free)) = self.holds(cluster, request, ix, key, domain, aim) {
+        for domain in cluster.domains_of(key) {
+            if cluster.has_nodes(key, domain)
+                && let Some((capacity, free)) = self.holds(cluster, request, ix, key, domain, aim)
+            {
                 self.greedy.domains.push((capacity, free, domain));
             }
         }
@@ -37,26 +35,6 @@ impl Search {
             (capacity, free, cluster.first_rank_in(key, domain))
         });
         start
-    }
-
-    pub(super) fn rank_nodes(
-        &mut self,
-        cluster: &mut Cluster,
-        request: &Request<'_>,
-        ix: u32,
-        aim: Aim,
-    ) {
-        let start = self.greedy.domains.len();
-        for rank in 0..cluster.ordered().len() {
-            let node = cluster.ordered()[rank];
-            let key = NODE_KEY;
-            if let Some((capacity, free)) = self.holds(cluster, request, ix, key, node.0, aim) {
-                self.greedy.domains.push((capacity, free, node.0));
-            }
-        }
-        self.greedy.domains[start..].sort_unstable_by_key(|&(capacity, free, node)| {
-            (capacity, free, cluster.node(NodeIx(node)).rank)
-        });
     }
 
     /// Capacity and free cards of a domain for a sub-tree, or `None` if some batch that must go
