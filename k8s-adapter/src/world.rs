@@ -92,7 +92,13 @@ pub fn read(
     let mut builder = Builder::new(options, progress);
     builder.read(|builder| load::load(dump, builder))?;
     builder.apply(|builder| load::load(manifests, builder))?;
-    Ok(builder.finish())
+    let nothing = builder.used.is_empty() && builder.refused.is_empty();
+    let mut world = builder.finish();
+    if nothing {
+        let names = manifests.iter().map(|path| path.display().to_string());
+        world.useless.extend(names.map(Arc::from));
+    }
+    Ok(world)
 }
 
 /// API groups whose objects make pods or group them.

@@ -138,6 +138,32 @@ fn a_scenario_with_nothing_in_it_is_an_error() {
 }
 
 #[test]
+fn a_manifest_with_no_object_is_an_error() {
+    let nothing = file("nothing.yaml", "# a note\n---\n");
+    let output = run(&["plan", "--cluster", CLUSTER, &nothing]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("no object in it can be used"), "{errors}");
+    // What makes no pods is an object all the same.
+    let other = file(
+        "map.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+    );
+    let output = run(&["plan", "--cluster", CLUSTER, &nothing, &other]);
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_misspelt_mig_device_is_named() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, \
+               resources: {limits: {nvidia.com/mig-1g5gb: 1}}}]}\n";
+    let output = run(&["plan", "--cluster", CLUSTER, &file("mig.yaml", pod)]);
+    let errors = text(&output.stderr);
+    let named = "spec: nvidia.com/mig-1g5gb; accepted: nvidia.com/mig-PROFILE";
+    assert!(errors.contains(named), "{errors}");
+}
+
+#[test]
 fn a_level_that_no_node_has_is_named() {
     let output = run(&["plan", "--cluster", CLUSTER, "--levels", "rack"]);
     assert_eq!(output.status.code(), Some(0));
@@ -195,7 +221,7 @@ fn bad_cards_are_named_and_the_rest_works_on() {
         (
             cards("{mig-static: [3g.40gb@0, 1g.10gb@2]}"),
             "gangline.io/cards]: cards.modes[0]: 1g.10gb@2 is not legal or overlaps",
-            "accepted: a free start",
+            "accepted: a free start of the profile: 4, 5, 6",
         ),
         (
             cards("{replicas: 70000}"),

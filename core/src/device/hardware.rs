@@ -3,7 +3,11 @@
 //! Made from [`NodeCards`] when a node is described, checked before; nodes with equal cards share
 //! one. Nothing here knows what is in use.
 
-use alloc::{string::String, sync::Arc, vec::Vec};
+use alloc::{
+    string::{String, ToString},
+    sync::Arc,
+    vec::Vec,
+};
 
 use smallvec::SmallVec;
 
@@ -127,7 +131,7 @@ pub enum NodeCardsError {
     /// A start that is not legal, or taken.
     #[error(
         "cards.modes[{card}]: {profile}@{start} is not legal or overlaps an instance before it; \
-         accepted: a free start of the profile, see `gangline cards`"
+         accepted: a free start of the profile: {accepted}"
     )]
     Placement {
         /// The card.
@@ -136,6 +140,8 @@ pub enum NodeCardsError {
         profile: String,
         /// Where it should start.
         start: u8,
+        /// Where it could, beside the instances before it.
+        accepted: String,
     },
     /// One replica is no replica, and more than so many are a mistake.
     #[error("cards.modes[{card}]: {replicas} replicas; accepted: 2 to {most}{whose}")]
@@ -232,11 +238,15 @@ pub fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
                                 accepted: names(geometry),
                             });
                         };
-                        state = geometry.put(state, ix, start).ok_or(Error::Placement {
-                            card,
-                            profile,
-                            start,
-                        })?;
+                        let before = state;
+                        state = geometry
+                            .put(state, ix, start)
+                            .ok_or_else(|| Error::Placement {
+                                card,
+                                profile,
+                                start,
+                                accepted: starts(geometry.starts(before, ix)),
+                            })?;
                     }
                 }
             }
@@ -255,6 +265,16 @@ fn alike(modes: &[Mode]) -> SmallVec<[CardSet; 2]> {
         }
     }
     sets.into_iter().map(|(_, cards)| cards).collect()
+}
+
+fn starts(starts: u16) -> String {
+    let starts = (0..16).filter(|start| starts & (1 << start) != 0);
+    let words: Vec<String> = starts.map(|start: u8| start.to_string()).collect();
+    if words.is_empty() {
+        "none is left".into()
+    } else {
+        words.join(", ")
+    }
 }
 
 fn names(geometry: &Geometry) -> String {

@@ -205,7 +205,7 @@ fn refusals_name_the_cell_and_what_is_accepted() {
         (&seventeen, "the link matrix has 17 cards; 1 to 16 are accepted".to_owned()),
         (
             "\tGPU0\tGPU1\nGPU0\tX\tSYS\n",
-            "the link matrix has `the end of the matrix` where `GPU1` must be".to_owned(),
+            "the link matrix ends where `GPU1` must be".to_owned(),
         ),
         (
             "\tGPU0\tGPU1\nGPU1\tX\tSYS\n",

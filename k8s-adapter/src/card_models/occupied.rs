@@ -46,9 +46,9 @@ pub enum OccupiedError {
         starts: String,
     },
     /// Another word has the same units.
-    #[error("units {units} are taken by what stands before it; accepted: instances side by side")]
+    #[error("{units} taken by what stands before it; accepted: instances side by side")]
     Overlap {
-        /// Those units.
+        /// Those units, as the beginning of a sentence.
         units: String,
     },
     /// There is room, but no engine is left.
@@ -146,7 +146,12 @@ impl Occupied {
 }
 
 fn overlap(units: u16) -> OccupiedError {
-    let units = numbers((0..16).filter(|unit| units & (1 << unit) != 0));
+    let taken = numbers((0..16).filter(|unit| units & (1 << unit) != 0));
+    let units = if units.is_power_of_two() {
+        format!("unit {taken} is")
+    } else {
+        format!("units {taken} are")
+    };
     OccupiedError::Overlap { units }
 }
 

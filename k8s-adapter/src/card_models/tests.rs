@@ -46,8 +46,8 @@ fn words_that_cannot_be_are_named_with_what_is_accepted() {
             format!("--occupied {word}: 2g.12gb does not start at {start}; accepted: 0, 2");
         assert_eq!(a30(&[&word]), expected);
     }
-    assert!(a30(&["2g.12gb@0", "1g.6gb@1"]).starts_with("--occupied 1g.6gb@1: units 1 are taken"));
-    assert!(a30(&["0x1", "0x3"]).starts_with("--occupied 0x3: units 0 are taken"));
+    assert!(a30(&["2g.12gb@0", "1g.6gb@1"]).starts_with("--occupied 1g.6gb@1: unit 1 is taken"));
+    assert!(a30(&["0x1", "0x3"]).starts_with("--occupied 0x3: unit 0 is taken"));
     assert!(a30(&["1g.6gb+me@0", "2g.12gb.me@2"]).contains("media engines"));
     assert!(a30(&["0x10"]).ends_with("accepted: at most 0xf"));
     for word in ["", "x", "0x", "-1", "0b2", "99999999999999999999", "é"] {

@@ -32,6 +32,8 @@ use crate::{
 };
 
 const SPEC: FieldPath<'static> = FieldPath::root("spec");
+/// The front of the names of MIG devices.
+const MIG: &str = "nvidia.com/mig-";
 
 /// Amounts of a pod that are about cards.
 #[derive(Debug, Default)]
@@ -55,6 +57,15 @@ impl<'a> Asked<'a> {
                 | ResourceMeaning::SharedCards(_)
                 | ResourceMeaning::Slice(_)),
             ) => found,
+            None if name.starts_with(MIG) => {
+                // As a plain resource it would wait for ever, without a word.
+                problems.note(
+                    "UnknownProfile",
+                    &SPEC,
+                    format_args!("{name}; accepted: {MIG}PROFILE such as {MIG}1g.5gb"),
+                );
+                return false;
+            }
             _ => return false,
         };
         let Ok(count) = u32::try_from(amount) else {

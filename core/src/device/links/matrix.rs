@@ -127,13 +127,21 @@ pub enum LinkError {
         accepted: &'static str,
     },
     /// A row or column is missing, said twice or not in order.
-    #[error("the link matrix has `{found}` where `{expected}` must be")]
+    #[error("the link matrix {} where `{expected}` must be", found_word(.found))]
     Order {
-        /// What is there.
+        /// What is there; empty at the end of the matrix.
         found: String,
         /// What must be there.
         expected: String,
     },
+}
+
+fn found_word(found: &str) -> String {
+    if found.is_empty() {
+        "ends".into()
+    } else {
+        alloc::format!("has `{found}`")
+    }
 }
 
 /// A network card and its link to each card.

@@ -116,7 +116,7 @@ pub(super) fn parse(text: &str) -> Result<LinkMatrix, LinkError> {
     }
     if rows.len() < header.cards {
         return Err(LinkError::Order {
-            found: "the end of the matrix".into(),
+            found: String::new(),
             expected: card(rows.len()),
         });
     }

@@ -535,13 +535,13 @@ fn cards_whose_instances_cannot_be_are_not_given_out() {
         (
             "{count: 2, mig-static: [3g.20gb@0, 1g.5gb@2]}",
             "cards.modes[0]: 1g.5gb@2 is not legal or overlaps an instance before it; accepted: a free \
-             start of the profile, see `gangline cards`; these cards are not used",
+             start of the profile: 4, 5, 6; these cards are not used",
             0b11,
         ),
         (
             "[shared, {mig-static: [3g.20gb@0, 1g.5gb@2]}]",
             "cards.modes[1]: 1g.5gb@2 is not legal or overlaps an instance before it; accepted: a free \
-             start of the profile, see `gangline cards`; the card is not used",
+             start of the profile: 4, 5, 6; the card is not used",
             0b10,
         ),
         (
