@@ -5,13 +5,15 @@
 //!
 //! Two ways, both exact in what they say. Give each item a weight: if all cards together cannot hold
 //! the weight of what is wanted, whatever patterns they take, it does not fit. Any weights will do for a
-//! proof; good ones are found by raising those of items that are short when every card takes its
-//! heaviest pattern. What the weights do not refute is tried card by card, the heaviest pattern first,
+//! proof; the best are those of a linear program. What the weights do not refute is tried card by card,
 //! with the same weights to see early that a branch leads nowhere.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
+mod weights;
+
+use self::weights::{Table, UNIT};
 use crate::device::patterns::{Counts, MOST_ITEMS, Maximal};
 
 type Weights = [u64; MOST_ITEMS];
@@ -28,8 +30,8 @@ pub(super) struct Group {
 pub(super) struct Cover {
     pub(super) wanted: Counts,
     pub(super) groups: Vec<Group>,
-    /// Weights that came closest to a proof, the closest last.
-    closest: Vec<Weights>,
+    /// The weights that came closest to a proof.
+    weights: Weights,
     /// Work done, in steps of a search.
     pub(super) steps: u64,
 }
@@ -43,12 +45,10 @@ pub(super) enum Answer {
     Unknown,
 }
 
-/// The weight that stands for a whole card at first.
-const UNIT: u64 = 1 << 20;
-const MOST_WEIGHT: u64 = 1 << 40;
-const MOST_ROUNDS: usize = 96;
-/// Patterns times rounds, at most about so many.
-const MOST_LOOKS: usize = 100_000;
+/// So many numbers that a pivot changes cost as much as a step.
+const LOOKS_IN_STEP: u64 = 512;
+/// Steps of a try that may be given up.
+const SHORT_TRY: u64 = 400;
 /// Beyond so many cards nothing is tried card by card.
 pub(super) const MOST_CARDS: u32 = 128;
 /// So many failed states are remembered.
@@ -62,11 +62,12 @@ fn weigh(counts: &Counts, weights: &Weights) -> u128 {
 }
 
 impl Group {
-    fn heaviest(&self, weights: &Weights) -> Option<(u128, &Counts)> {
+    fn heaviest(&self, weights: &Weights) -> u128 {
         let patterns = self.patterns.list.iter();
         patterns
-            .map(|pattern| (weigh(pattern, weights), pattern))
-            .max_by_key(|&(weight, _)| weight)
+            .map(|pattern| weigh(pattern, weights))
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -99,67 +100,45 @@ impl Cover {
         Some(at.unwrap_or(self.groups.len() - 1) as u32)
     }
 
+    /// Counts more cards into a group.
+    pub(super) fn add_more(&mut self, group: u32, cards: u32) {
+        if let Some(group) = self.groups.get_mut(group as usize) {
+            group.cards = group.cards.saturating_add(cards);
+        }
+    }
+
+    /// By item: the most that one card gives.
+    fn most(&self) -> Counts {
+        let patterns = self.groups.iter().flat_map(|group| &group.patterns.list);
+        patterns.fold([0; MOST_ITEMS], |most, pattern| {
+            core::array::from_fn(|item| most[item].max(pattern[item]))
+        })
+    }
+
     /// Whether weights prove that it cannot be. Leaves the weights that came closest.
     pub(super) fn is_refuted(&mut self) -> bool {
-        self.closest.clear();
-        let mut weights: Weights = [0; MOST_ITEMS];
-        for (item, weight) in weights
-            .iter_mut()
-            .enumerate()
-            .filter(|(item, _)| self.wanted[*item] > 0)
-        {
-            let patterns = self.groups.iter().flat_map(|group| &group.patterns.list);
-            let most = patterns.map(|pattern| pattern[item]).max().unwrap_or(0);
-            if most == 0 {
-                return true;
-            }
-            *weight = UNIT / u64::from(most);
+        let most = self.most();
+        let cards = self.groups.iter().map(|group| u64::from(group.cards));
+        let cards: u64 = cards.sum();
+        let is_lacking = |item: usize| {
+            u64::from(self.wanted[item]) > u64::from(most[item]).saturating_mul(cards)
+        };
+        if (0..MOST_ITEMS).any(is_lacking) {
+            return true;
         }
-        let patterns: usize = self
-            .groups
-            .iter()
-            .map(|group| group.patterns.list.len())
-            .sum();
-        let rounds = (MOST_LOOKS / patterns.max(1)).clamp(8, MOST_ROUNDS);
-        let mut best: Option<(u128, u128)> = None;
-        for round in 0..rounds {
-            self.steps += patterns as u64 / 64 + 1;
-            let mut given: [u64; MOST_ITEMS] = [0; MOST_ITEMS];
-            let mut held = 0_u128;
-            for group in &self.groups {
-                let Some((weight, pattern)) = group.heaviest(&weights) else {
-                    continue;
-                };
-                held = held.saturating_add(weight * u128::from(group.cards));
-                for (given, &count) in given.iter_mut().zip(pattern) {
-                    *given = given.saturating_add(u64::from(count) * u64::from(group.cards));
-                }
+        self.weights = match Table::new(&self.wanted, &self.groups, &most) {
+            Some(mut table) => {
+                table.solve();
+                self.steps += table.looks / LOOKS_IN_STEP + 1;
+                table.weights(&most)
             }
-            let wanted = weigh(&self.wanted, &weights);
-            if wanted > held {
-                return true;
-            }
-            // Shares of 2^32, so that products stay small.
-            let closer = |(one, of): (u128, u128)| (one << 32) / of.max(1);
-            if best.is_none_or(|best| closer((wanted, held)) > closer(best)) {
-                best = Some((wanted, held));
-                if self.closest.len() == 4 {
-                    self.closest.remove(0);
-                }
-                self.closest.push(weights);
-            }
-            for ((weight, &given), &wanted) in weights.iter_mut().zip(&given).zip(&self.wanted) {
-                let (given, wanted) = (i128::from(given), i128::from(wanted));
-                let most = given.max(wanted).max(1);
-                let slower = 2 + round as i128 / 4;
-                let step = i128::from(*weight) * (wanted - given) / most / slower;
-                let moved = i128::from(*weight) + step;
-                if wanted > 0 {
-                    *weight = moved.clamp(1, i128::from(MOST_WEIGHT)) as u64;
-                }
-            }
-        }
-        false
+            None => core::array::from_fn(|item| UNIT / u64::from(most[item].max(1))),
+        };
+        let held = self.groups.iter().map(|group| {
+            let heaviest = group.heaviest(&self.weights);
+            heaviest.saturating_mul(u128::from(group.cards))
+        });
+        weigh(&self.wanted, &self.weights) > held.fold(0, u128::saturating_add)
     }
 
     /// Tries card by card, within so many steps. To be asked after [`Self::is_refuted`].
@@ -178,30 +157,67 @@ impl Cover {
                 (0..cards).map(move |_| group)
             })
             .collect();
-        let limits = self.closest.iter().rev().map(|weights| {
-            let mut sums = alloc::vec![0_u128; order.len() + 1];
-            for (at, &group) in order.iter().enumerate().rev() {
-                let heaviest = self.groups[group as usize].heaviest(weights);
-                sums[at] = sums[at + 1].saturating_add(heaviest.map_or(0, |(weight, _)| weight));
-            }
-            (*weights, sums)
-        });
+        let mut held = alloc::vec![0_u128; order.len() + 1];
+        for (at, &group) in order.iter().enumerate().rev() {
+            let heaviest = self.groups[group as usize].heaviest(&self.weights);
+            held[at] = held[at + 1].saturating_add(heaviest);
+        }
         let mut walk = Walk {
             groups: &self.groups,
-            limits: limits.collect(),
+            weights: self.weights,
+            held,
             order,
+            taste: [0; MOST_ITEMS],
             options: Vec::new(),
             chosen: Vec::new(),
             dead: hashbrown::HashSet::default(),
-            steps: most_steps,
+            steps: 0,
         };
-        let answer = walk.from(0, self.wanted);
-        self.steps += most_steps - walk.steps;
-        match answer {
-            Some(true) => Answer::Covered(walk.chosen),
-            Some(false) => Answer::Impossible,
-            None => Answer::Unknown,
+        // A bad first choice can cost all steps: short tries first, each with another item in favour.
+        let mut left = most_steps;
+        for favoured in 0..=MOST_ITEMS {
+            let is_last = favoured == MOST_ITEMS;
+            if !is_last && favoured > 0 && self.wanted[favoured - 1] == 0 {
+                continue;
+            }
+            walk.steps = if is_last { left } else { left.min(SHORT_TRY) };
+            left -= walk.steps;
+            walk.taste = self.taste(favoured.checked_sub(1));
+            walk.options.clear();
+            walk.chosen.clear();
+            let answer = walk.from(0, self.wanted);
+            left += walk.steps;
+            if let Some(is_covered) = answer {
+                self.steps += most_steps - left;
+                return if is_covered {
+                    Answer::Covered(walk.chosen)
+                } else {
+                    Answer::Impossible
+                };
+            }
         }
+        self.steps += most_steps - left;
+        Answer::Unknown
+    }
+
+    /// What makes a pattern worth trying first: the weights, which say nothing of items that are plenty,
+    /// and how much of a card each item is. One item can be in favour.
+    fn taste(&self, favoured: Option<usize>) -> Weights {
+        let heaviest = self
+            .groups
+            .iter()
+            .map(|group| group.heaviest(&self.weights));
+        let heaviest = heaviest.max().unwrap_or(0).clamp(1 << 16, 1 << 48) as u64;
+        let most = self.most();
+        core::array::from_fn(|item| {
+            let part = heaviest / 4 / u64::from(most[item].max(1));
+            self.weights[item]
+                + if favoured == Some(item) {
+                    2 * part
+                } else {
+                    part
+                }
+        })
     }
 }
 
@@ -211,8 +227,11 @@ fn within(pattern: &Counts, most: &Counts) -> Counts {
 
 struct Walk<'a> {
     groups: &'a [Group],
-    /// Weights, and by card how much it and those behind it hold.
-    limits: Vec<(Weights, Vec<u128>)>,
+    weights: Weights,
+    /// By card: how much weight it and those behind it hold.
+    held: Vec<u128>,
+    /// Patterns with more of this are tried first.
+    taste: Weights,
     /// By card: its group. Cards of a group lie next to each other.
     order: Vec<u32>,
     /// Stack of what cards may give.
@@ -234,8 +253,8 @@ impl Walk<'_> {
         let Some(&group) = self.order.get(at) else {
             return Some(false);
         };
-        let too_heavy = |(weights, held): &(Weights, Vec<u128>)| weigh(&left, weights) > held[at];
-        if self.limits.iter().any(too_heavy) || self.dead.contains(&(card, left)) {
+        let is_too_heavy = weigh(&left, &self.weights) > self.held[at];
+        if is_too_heavy || self.dead.contains(&(card, left)) {
             return Some(false);
         }
         let mut useful = Maximal::default();
@@ -244,10 +263,7 @@ impl Walk<'_> {
         }
         let mut list = useful.list;
         self.steps = self.steps.checked_sub(1 + list.len() as u64 / 4)?;
-        let weights = self
-            .limits
-            .first()
-            .map_or([1; MOST_ITEMS], |(weights, _)| *weights);
+        let weights = self.taste;
         list.sort_unstable_by_key(|counts| Reverse((weigh(counts, &weights), *counts)));
         let first = self.options.len();
         self.options.extend(list.iter().copied());

@@ -16,8 +16,8 @@ use super::{
 use crate::{
     cluster::{Cluster, NodeIx},
     device::{
-        CardState, KindIx, Pool,
-        patterns::{self, Counts, Item, MOST_ITEMS, Maximal},
+        CardState, Inventory, KindIx, Pool,
+        patterns::{self, Counts, Item, MOST_ITEMS},
     },
     hash::Map,
 };
@@ -106,6 +106,15 @@ impl<'c> Wants<'c> {
         }))
     }
 
+    /// The batches that want an item, as bits.
+    pub(super) fn batches_of(&self, item: usize) -> u64 {
+        let batches = self.of_batch.iter().take(MOST_BATCHES).enumerate();
+        let wants = |items: &[(usize, u32)]| items.iter().any(|(wanted, _)| *wanted == item);
+        batches.fold(0, |mask, (batch, items)| {
+            mask | u64::from(wants(items)) << batch
+        })
+    }
+
     /// The items of some batches, as bits.
     fn of_batches(&self, batches: u64) -> u32 {
         let chosen = self.of_batch.iter().enumerate();
@@ -115,18 +124,20 @@ impl<'c> Wants<'c> {
     }
 }
 
-/// By node: the batches with members to place of which it can take one now, as bits; nothing: too many
-/// batches.
+/// A node and the batches with members to place of which it can take one now, as bits.
+pub(super) type Open = (NodeIx, u64);
+
+/// The nodes that can take a member of some batch, in node order; nothing: too many batches.
 pub(super) fn open_nodes(
     search: &mut Search,
     cluster: &mut Cluster,
     request: &Request<'_>,
     members: &[u32],
-) -> Option<Vec<u64>> {
+) -> Option<Vec<Open>> {
     if request.batches.len() > MOST_BATCHES {
         return None;
     }
-    let mut open: Vec<u64> = alloc::vec![0; cluster.node_count()];
+    let mut found: Vec<Open> = Vec::new();
     for (batch, wanted) in request.batches.iter().enumerate() {
         if members[batch] == 0 || cluster.template(wanted.template).cards.is_none() {
             continue;
@@ -135,20 +146,73 @@ pub(super) fn open_nodes(
             let node = search.scope(cluster, request, wanted.leaf).get(index);
             if search.in_scope(cluster, request, wanted.leaf, node) {
                 let rate = search.rate_node(cluster, request, batch as u32, node, false);
-                open[node.0 as usize] |= u64::from(rate.capacity > 0) << batch;
+                if rate.capacity > 0 {
+                    found.push((node, 1 << batch));
+                }
             }
         }
     }
-    Some(open)
+    found.sort_unstable_by_key(|&(node, _)| cluster.node(node).rank);
+    found.dedup_by(|next, kept| {
+        let is_same = next.0 == kept.0;
+        if is_same {
+            kept.1 |= next.1;
+        }
+        is_same
+    });
+    Some(found)
 }
 
 /// What tells cards apart: kind, hardware, mode, state, whether it is free or may be used in parts, and
 /// which items are asked about.
 type CardKey = (KindIx, u32, usize, CardState, bool, bool, u32);
 
+fn card_key(cards: &Inventory, pool: &Pool, card: u32, mask: u32) -> CardKey {
+    let state = cards.states(pool).get(card as usize).copied();
+    let mode = pool.hardware.mode(card);
+    let alike = pool.hardware.modes.iter().position(|other| other == mode);
+    (
+        pool.kind,
+        pool.hardware.id,
+        alike.unwrap_or(usize::MAX),
+        state.unwrap_or_default(),
+        pool.free().contains(card),
+        pool.partable().contains(card),
+        mask,
+    )
+}
+
+/// Nodes of one class have the same cards, in some order: one of each, the items that it may serve, and
+/// how many they are.
+fn alike_nodes(
+    cluster: &Cluster,
+    wants: &Wants<'_>,
+    open: &[Open],
+    is_each: bool,
+) -> Vec<(NodeIx, u32, u32)> {
+    let mut alike: Vec<(NodeIx, u32, u32)> = Vec::new();
+    let mut known: Map<(u32, u64), usize> = Map::default();
+    for &(node, batches) in open {
+        let Some(class) = cluster.node(node).class else {
+            continue;
+        };
+        let next = alike.len();
+        let at = if is_each {
+            next
+        } else {
+            *known.entry((class.0, batches)).or_insert(next)
+        };
+        match alike.get_mut(at) {
+            Some((.., nodes)) => *nodes += 1,
+            None => alike.push((node, wants.of_batches(batches), 1)),
+        }
+    }
+    alike
+}
+
 impl Lots {
-    /// Takes apart the cards of nodes that may take members of these batches. `spots`: lists them too.
-    pub(super) fn new(cluster: &Cluster, wants: &Wants<'_>, open: &[u64], spots: bool) -> Self {
+    /// Takes apart the cards of nodes. `spots`: lists them too.
+    pub(super) fn new(cluster: &Cluster, wants: &Wants<'_>, open: &[Open], spots: bool) -> Self {
         let mut lots = Self {
             is_partial: wants.is_partial,
             ..Self::default()
@@ -158,25 +222,7 @@ impl Lots {
             let ask = item.ask;
             ask.group.is_some() || ask.source.only.is_some()
         });
-        // Nodes of one class have the same cards, in some order.
-        let mut alike: Vec<(NodeIx, u32, u32)> = Vec::new();
-        let mut at: Map<(u32, u32), usize> = Map::default();
-        for &node in cluster.ordered() {
-            let mask = wants.of_batches(open[node.0 as usize]);
-            let Some(class) = cluster.node(node).class.filter(|_| mask != 0) else {
-                continue;
-            };
-            let next = alike.len();
-            let known = if spots || by_card {
-                next
-            } else {
-                *at.entry((class.0, mask)).or_insert(next)
-            };
-            match alike.get_mut(known) {
-                Some((.., nodes)) => *nodes += 1,
-                None => alike.push((node, mask, 1)),
-            }
-        }
+        let alike = alike_nodes(cluster, wants, open, spots || by_card);
         lots.cover.wanted = wants.wanted;
         for (at, item) in wants.items.iter().enumerate() {
             let elsewhere = alike.iter().any(|&(node, mask, _)| {
@@ -189,31 +235,35 @@ impl Lots {
                 lots.is_partial |= elsewhere;
             }
         }
-        let mut known: Map<CardKey, Maximal<MOST_ITEMS>> = Map::default();
+        // By what tells cards apart: their group, and whether they may be given as a whole.
+        let mut known: Map<CardKey, (Option<u32>, bool)> = Map::default();
         for &(node, mask, nodes) in &alike {
             let cards = &cluster.node(node).cards;
             for pool in cards.pools() {
                 for card in pool.all {
-                    let patterns = if by_card {
-                        patterns::patterns(cards, pool, card, &wants.items, mask)
-                    } else {
-                        let state = cards.states(pool).get(card as usize).copied();
-                        let mode = pool.hardware.mode(card);
-                        let alike = pool.hardware.modes.iter().position(|other| other == mode);
-                        let key: CardKey = (
-                            pool.kind,
-                            pool.hardware.id,
-                            alike.unwrap_or(usize::MAX),
-                            state.unwrap_or_default(),
-                            pool.free().contains(card),
-                            pool.partable().contains(card),
-                            mask,
-                        );
-                        let make = || patterns::patterns(cards, pool, card, &wants.items, mask);
-                        known.entry(key).or_insert_with(make).clone()
+                    let key = card_key(cards, pool, card, mask);
+                    let (group, is_whole) = match known.get(&key).filter(|_| !by_card) {
+                        Some(&(group, is_whole)) => {
+                            if let Some(group) = group {
+                                lots.cover.add_more(group, nodes);
+                            }
+                            (group, is_whole)
+                        }
+                        None => {
+                            let patterns =
+                                patterns::patterns(cards, pool, card, &wants.items, mask);
+                            let of_whole = |(pattern, item): (&u32, &Item<'_>)| {
+                                *pattern > 0 && item.part.is_none()
+                            };
+                            let mut list = patterns.list.iter();
+                            let is_whole =
+                                list.any(|pattern| pattern.iter().zip(&wants.items).any(of_whole));
+                            let group = lots.cover.add(&patterns, nodes);
+                            known.insert(key, (group, is_whole));
+                            (group, is_whole)
+                        }
                     };
-                    let group = lots.cover.add(&patterns, nodes);
-                    lots.add_shared(wants, (cards, pool, card), mask, nodes, &patterns);
+                    lots.add_shared(wants, (cards, pool, card), mask, nodes, is_whole);
                     if let Some(group) = group.filter(|_| spots) {
                         let kind = pool.kind;
                         lots.spots.push((Spot { node, kind, card }, group));
@@ -228,17 +278,16 @@ impl Lots {
     fn add_shared(
         &mut self,
         wants: &Wants<'_>,
-        (cards, pool, card): (&crate::device::Inventory, &Pool, u32),
+        (cards, pool, card): (&Inventory, &Pool, u32),
         mask: u32,
         nodes: u32,
-        patterns: &Maximal<MOST_ITEMS>,
+        is_whole: bool,
     ) {
-        let whole = |(pattern, item): (&u32, &Item<'_>)| *pattern > 0 && item.part.is_none();
-        let mut patterns = patterns.list.iter();
-        let is_whole = patterns.any(|pattern| pattern.iter().zip(&wants.items).any(whole));
-        if let Some((left, least)) =
-            patterns::room_for_shares(cards, pool, card, &wants.items, mask)
-        {
+        if !wants.items.iter().any(Item::is_share) {
+            return;
+        }
+        let room = patterns::room_for_shares(cards, pool, card, &wants.items, mask);
+        if let Some((left, least)) = room {
             for (known, least) in self.least.iter_mut().zip(least) {
                 let Some(least) = least else { continue };
                 let known = known.get_or_insert(least);

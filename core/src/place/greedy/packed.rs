@@ -10,17 +10,14 @@ use alloc::vec::Vec;
 use super::{
     super::{
         Request, Search,
-        cover::Answer,
-        lots::{self, Lots, Spot, Wants},
+        cover::{Answer, MOST_CARDS},
+        lots::{self, Lots, Open, Spot, Wants},
     },
     Aim, size,
 };
 use crate::{
     cluster::{Cluster, NodeIx, domain::NO_DOMAIN},
-    device::{
-        Devices, Slice,
-        patterns::{self, Counts},
-    },
+    device::{Devices, Slice, patterns},
     gang::Minimum,
     place::tree::TreeKind,
 };
@@ -28,8 +25,8 @@ use crate::{
 /// Steps to find patterns.
 const MOST_STEPS: u64 = 20_000;
 
-/// What one card is to give to whom: items with their slices.
-type Cut = (NodeIx, Vec<(usize, Slice)>);
+/// A slice of a card, and the batches that could have it, as bits.
+type Cut = (NodeIx, Slice, u64);
 
 impl Search {
     /// Places the members of a sub-tree whose domain is fixed, parts of cards by patterns. False: nothing
@@ -133,75 +130,59 @@ impl Search {
         let Some(open) = lots::open_nodes(self, cluster, request, &members) else {
             return false;
         };
-        let Some((cuts, of_batch)) = self.plan_cuts(cluster, request, &members, &open) else {
+        let Some(cuts) = self.cuts(cluster, request, &members, &open) else {
             return false;
         };
         let mut missing = members;
-        for (node, slices) in cuts {
-            for (item, slice) in slices {
-                let mut devices = Devices::NONE;
-                devices.push(slice);
-                let batch = (0..missing.len()).find(|&batch| {
-                    missing[batch] > 0
-                        && of_batch[batch]
-                            .first()
-                            .is_some_and(|&(wanted, _)| wanted == item)
-                        && open[node.0 as usize] >> batch & 1 == 1
-                        && self
-                            .rate_node(cluster, request, batch as u32, node, true)
-                            .capacity
-                            > 0
-                });
-                let Some(batch) = batch else { return false };
-                self.put_with(cluster, request, batch as u32, node, devices);
-                missing[batch] -= 1;
-            }
+        for (node, slice, takers) in cuts {
+            let mut devices = Devices::NONE;
+            devices.push(slice);
+            let batch = (0..missing.len()).find(|&batch| {
+                let is_open = missing[batch] > 0 && takers >> batch & 1 == 1;
+                is_open && {
+                    let rate = self.rate_node(cluster, request, batch as u32, node, true);
+                    rate.capacity > 0
+                }
+            });
+            let Some(batch) = batch else { return false };
+            self.put_with(cluster, request, batch as u32, node, devices);
+            missing[batch] -= 1;
         }
         missing.iter().all(|&count| count == 0)
     }
-}
 
-impl Search {
-    /// What each card is to give, and the items of each batch.
-    #[allow(clippy::type_complexity, reason = "read by one caller, next to it")]
-    fn plan_cuts(
+    /// What each card is to give.
+    fn cuts(
         &mut self,
         cluster: &Cluster,
         request: &Request<'_>,
         members: &[u32],
-        open: &[u64],
-    ) -> Option<(Vec<Cut>, Vec<smallvec::SmallVec<[(usize, u32); 2]>>)> {
+        open: &[Open],
+    ) -> Option<Vec<Cut>> {
+        if open.len() > MOST_CARDS as usize {
+            return None;
+        }
         let wants = Wants::new(cluster, request, members);
         let mut lots = Lots::new(cluster, &wants, open, true);
-        let answer = if lots.is_partial || lots.cover.is_refuted() {
-            Answer::Impossible
-        } else {
-            lots.cover.solve(MOST_STEPS)
-        };
+        let is_hopeless = lots.is_partial || lots.cover.is_refuted();
+        let answer = (!is_hopeless).then(|| lots.cover.solve(MOST_STEPS));
         self.steps += lots.cover.steps;
-        let Answer::Covered(chosen) = answer else {
+        let Some(Answer::Covered(chosen)) = answer else {
             return None;
         };
-        Some((cuts(cluster, &wants, &lots, &chosen)?, wants.of_batch))
+        let mut used: Vec<bool> = alloc::vec![false; lots.spots.len()];
+        let mut cuts = Vec::new();
+        for (group, counts) in chosen {
+            let at = (0..used.len()).find(|&at| !used[at] && lots.spots[at].1 == group)?;
+            used[at] = true;
+            let Spot { node, kind, card } = lots.spots[at].0;
+            let cards = &cluster.node(node).cards;
+            let slices = patterns::cut(cards, cards.pool(kind)?, card, &wants.items, &counts)?;
+            let (_, batches) = open.iter().find(|(other, _)| *other == node)?;
+            for (item, slice) in slices {
+                cuts.push((node, slice, batches & wants.batches_of(item)));
+            }
+        }
+        Some(cuts)
     }
-}
-
-/// Finds a card for each pattern, and the places on it.
-fn cuts(
-    cluster: &Cluster,
-    wants: &Wants<'_>,
-    lots: &Lots,
-    chosen: &[(u32, Counts)],
-) -> Option<Vec<Cut>> {
-    let mut used: Vec<bool> = alloc::vec![false; lots.spots.len()];
-    let mut cuts = Vec::new();
-    for &(group, ref counts) in chosen {
-        let at = (0..used.len()).find(|&at| !used[at] && lots.spots[at].1 == group)?;
-        used[at] = true;
-        let Spot { node, kind, card } = lots.spots[at].0;
-        let cards = &cluster.node(node).cards;
-        let slices = patterns::cut(cards, cards.pool(kind)?, card, &wants.items, counts)?;
-        cuts.push((node, slices.into_vec()));
-    }
-    Some(cuts)
 }
