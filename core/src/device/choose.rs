@@ -571,7 +571,7 @@ impl<'a> Picker<'a> {
             if !fits || (self.all && !after_last) {
                 continue;
             }
-            if self.all && !touched && self.is_twin_of_any(card, &tried) {
+            if !touched && self.is_twin_of_any(card, &tried) {
                 continue;
             }
             tried.push(card);

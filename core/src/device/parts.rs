@@ -323,20 +323,27 @@ fn mixed_fits(
     };
     let mut reached = Combinations::default();
     reached.add(Counts::default());
+    // What a card can add; cards next to each other are often alike.
+    let mut added = Combinations::default();
+    let mut added_by: Option<&Combinations> = None;
     for combinations in of_cards {
         let mut next = Combinations::default();
         if reached.list.len() > MOST_SUMS {
             return true;
         }
-        for sum in &reached.list {
+        if added_by.is_none_or(|before| before.list != combinations.list) {
+            added.list.clear();
             for counts in &combinations.list {
-                visit_within(*counts, limit, &mut |counts| {
-                    let mut total = *sum;
-                    for ((slot, more), wanted) in total.iter_mut().zip(counts).zip(wanted) {
-                        *slot = slot.saturating_add(more).min(wanted);
-                    }
-                    next.add(total);
-                });
+                let useful = core::array::from_fn(|entry| counts[entry].min(wanted[entry]));
+                visit_within(useful, limit, 0, &mut |counts| added.add(counts));
+            }
+            added_by = Some(combinations);
+        }
+        for sum in &reached.list {
+            for more in &added.list {
+                next.add(core::array::from_fn(|entry| {
+                    sum[entry].saturating_add(more[entry]).min(wanted[entry])
+                }));
             }
         }
         reached = next;
@@ -347,18 +354,19 @@ fn mixed_fits(
     reached.list.contains(&wanted)
 }
 
-/// The largest parts of a combination with at most `limit` parts in all.
-fn visit_within(counts: Counts, limit: u32, visit: &mut dyn FnMut(Counts)) {
+/// The largest parts of a combination with at most `limit` parts in all, each once: entries before
+/// `from` stay as they are.
+fn visit_within(counts: Counts, limit: u32, from: usize, visit: &mut dyn FnMut(Counts)) {
     let sum: u32 = counts.iter().sum();
     if sum <= limit {
         visit(counts);
         return;
     }
-    for entry in 0..MOST_PROFILES {
+    for entry in from..MOST_PROFILES {
         if counts[entry] > 0 {
             let mut fewer = counts;
             fewer[entry] -= 1;
-            visit_within(fewer, limit, visit);
+            visit_within(fewer, limit, entry, visit);
         }
     }
 }

@@ -114,7 +114,8 @@ pub(super) fn of_instances<const ITEMS: usize>(
                 .collect();
             divide(&free, &takers, [0; ITEMS], found);
         }
-        Mode::Whole | Mode::Shared | Mode::Replicas(_) => {}
+        // Nothing is a pattern too.
+        Mode::Whole | Mode::Shared | Mode::Replicas(_) => found.add([0; ITEMS]),
     }
 }
 
