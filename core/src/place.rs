@@ -28,8 +28,10 @@ use crate::{
 };
 
 pub(crate) mod bound;
+mod cover;
 mod exhaust;
 mod greedy;
+mod lots;
 mod rates;
 pub(crate) mod relate;
 pub(crate) mod score;
@@ -129,7 +131,9 @@ impl Search {
         } else if bound::refutes(self, cluster, request) {
             // Counting costs one look at each node, an attempt that fails many placements.
             Outcome::Infeasible
-        } else if self.try_minimum(cluster, request, mark) {
+        } else if self.try_packed(cluster, request, mark)
+            || self.try_minimum(cluster, request, mark)
+        {
             Outcome::Found
         } else {
             self.exhaust(cluster, request)
@@ -189,6 +193,15 @@ impl Search {
         node: NodeIx,
     ) -> bool {
         relate::spread_allows(&mut self.relate, cluster, template, node)
+    }
+
+    fn try_packed(&mut self, cluster: &mut Cluster, request: &Request<'_>, mark: usize) -> bool {
+        if self.greedy_packed(cluster, request) && self.is_valid(cluster, request) {
+            return true;
+        }
+        self.retract(cluster, mark, 0);
+        self.unfix(request, request.tree.subtree(0));
+        false
     }
 
     fn try_minimum(&mut self, cluster: &mut Cluster, request: &Request<'_>, mark: usize) -> bool {

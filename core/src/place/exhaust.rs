@@ -102,6 +102,9 @@ const MOST_REMEMBERED: usize = 32;
 /// On one node so many ways to give a member its devices are tried.
 const MOST_WAYS: usize = 1 << 12;
 
+/// So many places that are looked at for a member's devices cost as much as a step.
+const LOOKS_IN_STEP: u64 = 8;
+
 const NOBODY: u32 = u32::MAX;
 
 impl Search {
@@ -317,11 +320,11 @@ impl Search {
                         most: MOST_WAYS,
                     };
                     let cards = &cluster.node(node).cards;
-                    let all = device::choices(cards, ask, wanted, &mut choices);
-                    self.exhaust.is_cut |= !all;
+                    let listed = device::choices(cards, ask, wanted, &mut choices);
+                    self.exhaust.is_cut |= !listed.is_complete;
+                    self.steps += listed.looks / LOOKS_IN_STEP;
                 }
             }
-            self.steps += choices.len() as u64 / 16;
             // Alike members can change places: what failed for one before fails for this one.
             let barred = &self.exhaust.barred;
             let ways = choices
