@@ -43,7 +43,7 @@ pub use devices::{Devices, Slice};
 #[cfg(feature = "alloc")]
 pub(crate) use hardware::Catalog;
 #[cfg(feature = "alloc")]
-pub use hardware::{NodeCardsError, check_cards, model_of};
+pub use hardware::{NodeCardsError, check_cards, model_of, most_replicas};
 #[cfg(feature = "alloc")]
 pub(crate) use inventory::{CardState, CardUse, Inventory, KindIx, Pool};
 #[cfg(feature = "alloc")]

@@ -14,7 +14,10 @@ mod room;
 mod what_if;
 
 pub use display::{Amount, join_words, level_word};
-pub use reason::{Cause, Counterfactual, DomainAttempt, NodeCount, Reason, Shortfall};
+pub(crate) use display::{CARD_COMPUTE, CARD_MEMORY};
+pub use reason::{
+    CardCondition, Cause, Counterfactual, DomainAttempt, NodeCount, Reason, Shortfall,
+};
 
 use crate::engine::{Explanation, GangId, Scheduler};
 

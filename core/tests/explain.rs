@@ -57,6 +57,7 @@ fn a_gang_that_is_three_cards_short_says_so_and_what_would_help() {
     );
     assert!(story.counterfactuals.contains(&Counterfactual::MoreCards {
         kind: GPU.into(),
+        model: String::new(),
         count: 3,
         domain: Some(format!("{NODE_LEVEL}=n1"))
     }));

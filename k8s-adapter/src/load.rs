@@ -144,6 +144,16 @@ impl Document<'_> {
         let message = json::without_place(error);
         let (value, accepted) = message.split_once(", expected ").unwrap_or((&message, ""));
         let field = if path == "." { "" } else { path.as_str() };
+        // YAML takes true, 5 and 1e3 for other things than text.
+        let unquoted = accepted == "a string"
+            && ["boolean", "integer", "floating point"]
+                .iter()
+                .any(|kind| value.starts_with(&format!("invalid type: {kind}")));
+        let accepted = if unquoted {
+            "a string, in quotes"
+        } else {
+            accepted
+        };
         self.complaint(Severity::Refused, field, value, accepted)
     }
 

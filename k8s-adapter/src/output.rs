@@ -124,6 +124,9 @@ pub struct GangReport {
     pub domains: Vec<DomainAttempt>,
     /// Single changes that would admit it, smallest first.
     pub counterfactuals: Vec<CounterfactualReport>,
+    /// What is worth knowing about its places, one line each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A domain of the topology.
@@ -299,6 +302,36 @@ pub fn verdict(gang: &GangView<'_>) -> Verdict {
     }
 }
 
+/// Notes on members that have cards of which only the number is known.
+fn unknown_cards(gang: &GangView<'_>, nodes: &Nodes<'_>) -> Vec<String> {
+    let mut unknown: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for member in gang.members.iter().filter(|member| has_place(member)) {
+        let node = member.node.and_then(|node| nodes.get(node));
+        let wants = member.wants_cards.map(|wants| wants.kind.as_str());
+        let (Some(node), Some(kind)) = (node, wants) else {
+            continue;
+        };
+        let cards = node.cards.iter().filter(|cards| cards.kind == kind);
+        for cards in cards.filter(|cards| cards.known.is_none() && !cards.model.is_empty()) {
+            let on = unknown.entry(cards.model).or_default();
+            if !on.contains(&node.name) {
+                on.push(node.name);
+            }
+        }
+    }
+    let note = |(model, on): (&str, Vec<&str>)| {
+        let nodes = if on.len() == 1 { "node" } else { "nodes" };
+        let first = &on[..on.len().min(4)];
+        let more = if on.len() > 4 { ", ..." } else { "" };
+        let on = first.join(", ");
+        format!(
+            "cards of {nodes} {on}{more} are of a model that is not known ({model}): they are counted, \
+             and nothing else is known of them"
+        )
+    };
+    unknown.into_iter().map(note).collect()
+}
+
 /// Whether the member has a place now, bound or planned.
 fn has_place(member: &MemberView<'_>) -> bool {
     member.node.is_some() && matches!(member.state, MemberState::Planned | MemberState::Bound)
@@ -352,6 +385,7 @@ impl GangReport {
             reason: why.reason.map(Into::into),
             domains: why.domains,
             counterfactuals: why.counterfactuals.into_iter().map(Into::into).collect(),
+            notes: unknown_cards(gang, nodes),
         }
     }
 

@@ -91,6 +91,9 @@ pub enum ScenarioError {
         /// What is wrong, and what would be accepted.
         message: String,
     },
+    /// There is nothing in it.
+    #[error("nothing happens in it; accepted: nodes or work, and what is expected of them")]
+    Empty,
     /// The engine refused an event that was not marked `refused`.
     #[error("{}: {}", one_line(place), one_line(&rejection.to_string()))]
     Refused {
@@ -114,8 +117,15 @@ impl Scenario {
     /// Reads a scenario.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         let options = serde_saphyr::options! { with_snippet: false };
-        serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| ScenarioError::Format(error.to_string()))
+        let scenario: Self = serde_saphyr::from_str_with_options(text, options)
+            .map_err(|error| ScenarioError::Format(error.to_string()))?;
+        // A test that tests nothing must not pass.
+        let starts = !(scenario.nodes.is_empty() && scenario.work.is_empty());
+        if starts || !scenario.events.is_empty() || scenario.snapshot.is_some() {
+            Ok(scenario)
+        } else {
+            Err(ScenarioError::Empty)
+        }
     }
 
     fn engine_config(&self) -> Config {

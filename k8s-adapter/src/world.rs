@@ -228,7 +228,10 @@ impl<'p> Builder<'p> {
         let templates = &mut self.reader.templates;
         cards::exclude_others(&mut members, templates, &mut self.complaints);
         let levels = match &self.options.levels {
-            Some(levels) => levels.clone(),
+            Some(levels) => {
+                levels::complain_of_absent(levels, &nodes, &mut self.complaints);
+                levels.clone()
+            }
             None => levels::choose(&nodes, &implied_levels, &gangs),
         };
         let counts = Counts {

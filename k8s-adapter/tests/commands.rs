@@ -114,6 +114,193 @@ fn a_manifest_of_which_nothing_can_be_used_is_an_error() {
     }
 }
 
+/// A file under the target folder with this text.
+fn file(name: &str, text: &str) -> String {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).expect("the file can be written");
+    path.to_str().expect("the path is text").to_owned()
+}
+
+#[test]
+fn a_scenario_with_nothing_in_it_is_an_error() {
+    for (name, scenario) in [
+        ("empty.yaml", ""),
+        ("about.yaml", "scenario: x\nabout: nothing\n"),
+    ] {
+        let output = run(&["simulate", &file(name, scenario)]);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        let errors = text(&output.stderr);
+        assert!(
+            errors.contains("nothing happens in it; accepted: "),
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn a_level_that_no_node_has_is_named() {
+    let output = run(&["plan", "--cluster", CLUSTER, "--levels", "rack"]);
+    assert_eq!(output.status.code(), Some(0));
+    let errors = text(&output.stderr);
+    assert!(
+        errors.contains("--levels: no node has the label \"rack\""),
+        "{errors}"
+    );
+    let strict = run(&["plan", "--strict", "--cluster", CLUSTER, "--levels", "rack"]);
+    assert_eq!(strict.status.code(), Some(1));
+}
+
+/// Each wrong value of the cards of a node or a pod is one line that names the object, the field, the
+/// value and what is accepted; a pod that is right is placed all the same.
+#[test]
+fn bad_cards_are_named_and_the_rest_works_on() {
+    let node = |name: &str, product: &str, annotations: &str, gpus: u32| {
+        format!(
+            "---\napiVersion: v1\nkind: Node\nmetadata:\n  name: {name}\n  labels: \
+             {{nvidia.com/gpu.product: {product}, nvidia.com/gpu.memory: '81559'}}\n  annotations: \
+             {{{annotations}}}\nstatus: {{allocatable: {{cpu: 64, memory: 512Gi, pods: 110, \
+             nvidia.com/gpu: {gpus}}}}}\n"
+        )
+    };
+    let pod = |name: &str, annotations: &str, limits: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, annotations: {{{annotations}}}}}\n\
+             spec: {{containers: [{{name: c, resources: {{limits: {{{limits}}}}}}}]}}\n"
+        )
+    };
+    let a100 = "NVIDIA-A100-SXM4-80GB";
+    let names: Vec<String> = (0..17).map(|card| format!("GPU{card}")).collect();
+    let rows = (0..17).map(|row| {
+        let cells: Vec<_> = (0..17)
+            .map(|column| if row == column { "X" } else { "NV4" })
+            .collect();
+        format!("GPU{row} {}", cells.join(" "))
+    });
+    let seventeen = format!(
+        "{}\\n{}",
+        names.join(" "),
+        rows.collect::<Vec<_>>().join("\\n")
+    );
+    let good =
+        node("good", a100, "gangline.io/cards: shared", 1) + &pod("fine", "", "nvidia.com/gpu: 1");
+    let cards = |value: &str| format!("gangline.io/cards: '{value}'");
+    let links = |value: &str| format!("gangline.io/links: \"{value}\"");
+    let share = |value: &str| format!("gangline.io/share-memory: '{value}'");
+    let bad_nodes = [
+        (
+            cards("{mig-static: [2g.11gb@0]}"),
+            "gangline.io/cards]: cards.modes[0]: MIG profile \"2g.11gb\" of",
+            "accepted: 1g.10gb, ",
+        ),
+        (
+            cards("{mig-static: [3g.40gb@0, 1g.10gb@2]}"),
+            "gangline.io/cards]: cards.modes[0]: 1g.10gb@2 is not legal or overlaps",
+            "accepted: a free start",
+        ),
+        (
+            cards("{replicas: 70000}"),
+            "gangline.io/cards]: cards.modes[0]: 70000 replicas",
+            "accepted: 2 to 1000",
+        ),
+        (links("X NV4; NV2 X"), "gangline.io/links]: ", "NV2"),
+        (links("X NV4"), "gangline.io/links]: ", "accepted"),
+        (
+            links(&seventeen),
+            "gangline.io/links]: ",
+            "17 cards; 1 to 16 are accepted",
+        ),
+    ];
+    for (annotation, field, says) in bad_nodes {
+        let dump = good.clone() + &node("bad", a100, &annotation, 2);
+        let output = run(&["plan", "--cluster", &file("bad-node.yaml", &dump)]);
+        let errors = text(&output.stderr);
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+        for part in ["not used: ", "Node bad: metadata.annotations[", field, says] {
+            assert!(errors.contains(part), "{annotation}: {part}: {errors}");
+        }
+        assert!(
+            text(&output.stdout).contains("default/fine  placed"),
+            "{}",
+            text(&output.stdout)
+        );
+    }
+    let bad_pods = [
+        (
+            share("0"),
+            "",
+            "gangline.io/share-memory]: \"0\"",
+            "accepted: an amount with its unit",
+        ),
+        (
+            share("-5Gi"),
+            "",
+            "gangline.io/share-memory]: \"-5Gi\"",
+            "accepted: an amount with its unit",
+        ),
+        (
+            share("5Gi"),
+            "nvidia.com/gpu: 9",
+            "spec: 9 shares in a pod",
+            "accepted: 1 to 8",
+        ),
+        (
+            "gangline.io/share-compute: '0'".into(),
+            "",
+            "gangline.io/share-compute]: \"0\"",
+            "above 0 and at most 1",
+        ),
+        (
+            "gangline.io/card-near: numa-node".into(),
+            "nvidia.com/mig-1g.10gb: 2",
+            "gangline.io/card-near]: numa-node of MIG slices",
+            "accepted: whole cards only",
+        ),
+    ];
+    for (annotation, limits, field, says) in bad_pods {
+        let dump = good.clone() + &pod("bad", &annotation, limits);
+        let output = run(&["plan", "--cluster", &file("bad-pod.yaml", &dump)]);
+        let errors = text(&output.stderr);
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+        for part in ["not used: ", "Pod default/bad: ", field, says] {
+            assert!(errors.contains(part), "{annotation}: {part}: {errors}");
+        }
+        assert!(
+            text(&output.stdout).contains("default/fine  placed"),
+            "{}",
+            text(&output.stdout)
+        );
+    }
+    // Right as such, and more than any card has: the reason says what there is.
+    let dump =
+        good + &pod("large", &share("90Gi"), "") + &pod("odd", "", "nvidia.com/mig-1g.5gb: 1");
+    let path = file("large.yaml", &dump);
+    let output = run(&["why", "--cluster", &path, "large"]);
+    let story = text(&output.stdout);
+    for part in [
+        "1 with too little memory on a card (NVIDIA-A100-SXM4-80GB, 80743 MiB for shares)",
+        "92160 declared + 420 context = 92580  (large)",
+    ] {
+        assert!(story.contains(part), "{part}: {story}");
+    }
+    let errors = text(&output.stderr);
+    assert!(
+        errors.contains("no node has MIG instances of \"1g.5gb\""),
+        "{errors}"
+    );
+}
+
+#[test]
+fn cards_of_an_unknown_model_are_counted_and_why_says_so() {
+    let dump = "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {nvidia.com/gpu.product: \
+                NVIDIA-X9000}}\nstatus: {allocatable: {cpu: 8, pods: 110, nvidia.com/gpu: 4}}\n---\n\
+                apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, resources: \
+                {limits: {nvidia.com/gpu: 1}}}]}\n";
+    let output = run(&["why", "--cluster", &file("unknown.yaml", dump), "p"]);
+    let story = text(&output.stdout);
+    let note = "Note: cards of node n1 are of a model that is not known (NVIDIA-X9000)";
+    assert!(story.contains(note), "{story}");
+}
+
 #[test]
 fn nothing_is_coloured_and_no_bar_is_drawn_off_a_terminal() {
     let output = run(&["plan", "--cluster", CLUSTER, SERVICES]);

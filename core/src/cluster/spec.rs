@@ -56,6 +56,8 @@ pub struct NodeCards {
     pub links: Option<LinkMatrix>,
     /// MIG instances of which only the number is known, by profile: what a device plugin tells.
     pub slices: BTreeMap<String, u32>,
+    /// Whether those who share a card are clients of MPS; otherwise they take turns.
+    pub mps: bool,
 }
 
 /// How a card may be used.
@@ -68,7 +70,7 @@ pub enum CardMode {
     Whole,
     /// As a whole, or in shares of memory and processor time.
     Shared,
-    /// In so many replicas, at least 2.
+    /// In so many replicas, at least 2; the most are [`most_replicas`](crate::device::most_replicas).
     Replicas(u32),
     /// In the MIG instances that exist.
     MigStatic(Vec<MigInstance>),

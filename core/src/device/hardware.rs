@@ -17,7 +17,7 @@ use super::{
 use crate::{
     bits::CardSet,
     cluster::spec::{CardMode, NodeCards},
-    request::{ShareMemory, SliceChoice},
+    request::{CardWant, ShareMemory, SliceChoice},
 };
 
 /// What a product's name has before the profile when the node counts MIG devices as its cards.
@@ -42,6 +42,8 @@ pub(crate) struct Hardware {
     pub(crate) alike: SmallVec<[CardSet; 2]>,
     /// Profiles of instances whose card nobody told, with their names.
     pub(crate) loose: Vec<(String, Option<ProfileIx>)>,
+    /// Whether those who share a card are clients of MPS.
+    pub(crate) mps: bool,
 }
 
 /// How one card may be used.
@@ -135,14 +137,43 @@ pub enum NodeCardsError {
         /// Where it should start.
         start: u8,
     },
-    /// One replica is no replica.
-    #[error("cards.modes[{card}]: {replicas} replicas; accepted: at least 2")]
+    /// One replica is no replica, and more than so many are a mistake.
+    #[error("cards.modes[{card}]: {replicas} replicas; accepted: 2 to {most}{whose}")]
     Replicas {
         /// The card.
         card: u32,
         /// How many.
         replicas: u32,
+        /// The limit.
+        most: u32,
+        /// Whose limit it is; empty when it holds for all.
+        whose: &'static str,
     },
+}
+
+impl NodeCardsError {
+    /// The card that is wrong, when the others may be right.
+    pub const fn card(&self) -> Option<u32> {
+        match *self {
+            Self::NoGeometry { card, .. }
+            | Self::Profile { card, .. }
+            | Self::Placement { card, .. }
+            | Self::Replicas { card, .. } => Some(card),
+            Self::Modes { .. } | Self::ManyCards { .. } | Self::Links { .. } => None,
+        }
+    }
+}
+
+/// The most replicas of one card. MPS has a limit of its own, the one that NVIDIA's device plugin keeps
+/// to: 48 clients, 16 below compute capability 7.5 (hardware notes, section 2.2). Time slicing has none;
+/// each replica is a pod's, and no node runs a thousand pods.
+pub fn most_replicas(cards: &NodeCards) -> u32 {
+    let capability = model_of(cards).and_then(|model| model.compute_capability);
+    match (cards.mps, capability) {
+        (false, _) => 1_000,
+        (true, Some((..7, _) | (7, ..5))) => 16,
+        (true, _) => 48,
+    }
 }
 
 /// Checks the cards of a node by themselves, as the engine does before it takes them.
@@ -171,8 +202,17 @@ pub fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
     let geometry = model_of(cards).and_then(|model| model.mig);
     for (card, mode) in (0_u32..).zip(&cards.modes) {
         match mode {
-            &CardMode::Replicas(replicas) if replicas < 2 => {
-                return Err(Error::Replicas { card, replicas });
+            &CardMode::Replicas(replicas) if !(2..=most_replicas(cards)).contains(&replicas) => {
+                return Err(Error::Replicas {
+                    card,
+                    replicas,
+                    most: most_replicas(cards),
+                    whose: if cards.mps {
+                        ", as cards are shared by MPS"
+                    } else {
+                        ""
+                    },
+                });
             }
             CardMode::Whole | CardMode::Shared | CardMode::Replicas(_) => {}
             CardMode::MigDynamic | CardMode::MigStatic(_) => {
@@ -303,6 +343,7 @@ impl Hardware {
             loose: loose
                 .map(|name| (name.clone(), geometry.and_then(|g| g.profile(name))))
                 .collect(),
+            mps: cards.mps,
         }
     }
 
@@ -341,6 +382,22 @@ impl Hardware {
         let known = known.map_or("", |model| model.name);
         ask.accepts_model(&[&self.product, known])
             && self.memory_mib >= ask.source.min_card_memory_mib
+            && !self.refuses_several(ask)
+    }
+
+    /// Whether it is about several replicas where a pod gets one only: NVIDIA's device plugin fails a
+    /// request for more of what MPS shares, unless it is told otherwise.
+    pub(crate) fn refuses_several(&self, ask: &CardAsk) -> bool {
+        self.mps && matches!(ask.source.want, CardWant::Replicas { count: 2.., .. })
+    }
+
+    /// What the processes of shares run in.
+    fn inside_share(&self) -> Inside {
+        if self.mps {
+            Inside::MpsClient
+        } else {
+            Inside::Card
+        }
     }
 
     /// What a part of an ask takes of one of these cards; `None`: they do not have such parts.
@@ -355,7 +412,9 @@ impl Hardware {
                 let mut compute_milli = compute_milli;
                 let memory_mib = match memory {
                     ShareMemory::Mib(0) | ShareMemory::Milli(0) => 0,
-                    ShareMemory::Mib(mib) => self.memory_needed(ask, mib, Inside::Card).total,
+                    ShareMemory::Mib(mib) => {
+                        self.memory_needed(ask, mib, self.inside_share()).total
+                    }
                     // Where nobody told how much memory there is, a part of it is a part of the card.
                     ShareMemory::Milli(milli) if self.memory_mib == 0 => {
                         compute_milli = compute_milli.max(milli);
@@ -409,7 +468,7 @@ impl Hardware {
             Part::Share {
                 memory: ShareMemory::Mib(mib @ 1..),
                 ..
-            } => Some(self.memory_needed(ask, mib, Inside::Card)),
+            } => Some(self.memory_needed(ask, mib, self.inside_share())),
             Part::Slice(&SliceChoice::AtLeast { memory_mib, .. }) => {
                 Some(self.memory_needed(ask, memory_mib, Inside::MigInstance))
             }
@@ -433,7 +492,7 @@ impl Hardware {
         if !reserving {
             return self.memory_mib.into();
         }
-        let usable = OverheadTable::DEFAULT.usable_mib(self.memory_mib, Inside::Card);
+        let usable = OverheadTable::DEFAULT.usable_mib(self.memory_mib, self.inside_share());
         usable.into()
     }
 

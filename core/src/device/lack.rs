@@ -2,18 +2,21 @@
 //!
 //! Reads inventories for explanations; never asked on the way to a decision.
 
-use alloc::string::{String, ToString};
+use alloc::{
+    format,
+    string::{String, ToString},
+};
 
 use super::{
     ask::{CardAsk, Part},
-    hardware::{Mode, Need},
+    hardware::{Hardware, Mode, Need},
     inventory::Inventory,
     links::Nearness,
     parts,
 };
 use crate::{
-    explain::{Cause, Shortfall},
-    request::{Apart, CardRequest, CardWant, SliceChoice},
+    explain::{CARD_COMPUTE, CARD_MEMORY, Cause, Shortfall},
+    request::{Apart, CardRequest, CardWant, ShareMemory, SliceChoice},
 };
 
 impl Inventory {
@@ -28,12 +31,14 @@ impl Inventory {
             change(&mut source);
             self.capacity(&CardAsk::new(ask.kind, source, ask.group, ask.exclusive)) > 0
         };
+        let first = ask.parts().next();
         let needs_slices = ask.asks_slices() && hardware.geometry().is_none();
-        let needs_memory = ask.source.min_card_memory_mib > 0 && hardware.memory_mib == 0;
+        let needs_memory = ask.source.min_card_memory_mib > 0 || is_amount_of_memory(first);
+        let needs_memory = needs_memory && hardware.memory_mib == 0;
         if hardware.model.is_none() && hardware.loose.is_empty() && (needs_slices || needs_memory) {
             return (Cause::UnknownCardModel, hardware.product.clone());
         }
-        let suits = |mode: &Mode| match ask.parts().next() {
+        let suits = |mode: &Mode| match first {
             None => matches!(mode, Mode::Whole | Mode::Shared | Mode::MigDynamic),
             Some((_, Part::Slice(_))) => matches!(mode, Mode::MigDynamic | Mode::MigStatic(_)),
             Some((_, Part::Share { .. })) => *mode == Mode::Shared,
@@ -41,7 +46,7 @@ impl Inventory {
         };
         let loose = ask.asks_slices() && !hardware.loose.is_empty();
         if !loose && !pool.all.iter().any(|card| suits(hardware.mode(card))) {
-            let word = match ask.parts().next() {
+            let word = match first {
                 None => "as a whole",
                 Some((_, Part::Slice(_))) => "MIG instances",
                 Some((_, Part::Share { .. })) => "shares",
@@ -53,13 +58,48 @@ impl Inventory {
             return (Cause::CardModel, hardware.product.clone());
         }
         if without(&|source| source.min_card_memory_mib = 0) && ask.source.min_card_memory_mib > 0 {
-            return (Cause::CardMemory, hardware.product.clone());
+            return (Cause::CardMemory, hardware.memory_word(""));
         }
-        if ask.source.only.is_some() && without(&|source| source.only = None) {
-            return (Cause::CardIds, String::new());
+        if hardware.refuses_several(ask) {
+            return (Cause::MpsReplicas, String::new());
+        }
+        if let Some(only) = ask.source.only
+            && without(&|source| source.only = None)
+        {
+            let there = pool.all.len();
+            let word = if pool.all.contains_all(only) {
+                String::new()
+            } else {
+                format!("there are 0 to {}", there.saturating_sub(1))
+            };
+            return (Cause::CardIds, word);
         }
         if ask.source.near != Nearness::Any && without(&|source| source.near = Nearness::Any) {
-            return (Cause::CardLinks, ask.source.near.word().to_string());
+            let near = ask.source.near.word();
+            return match hardware.links {
+                Some(_) => (Cause::CardLinks, near.to_string()),
+                None => (
+                    Cause::CardLinks,
+                    format!("{near}; their links are not known"),
+                ),
+            };
+        }
+        // What no empty card of these has, whatever is on them.
+        match first {
+            Some((_, part @ Part::Slice(choice)))
+                if !loose && hardware.need(ask, part).is_none() =>
+            {
+                return (Cause::SliceProfile, hardware.profile_word(choice));
+            }
+            Some((_, part @ Part::Share { .. })) => {
+                let all = hardware.memory_for_shares(ask.source.overhead.processes > 0);
+                if let Some(Need::Share(share)) = hardware.need(ask, part)
+                    && u64::from(share.memory_mib) > all
+                {
+                    return (Cause::CardMemory, hardware.memory_word(" for shares"));
+                }
+            }
+            _ => {}
         }
         let anywhere = |source: &mut CardRequest| match &mut source.want {
             CardWant::Whole(_) => {}
@@ -82,7 +122,7 @@ impl Inventory {
         if ask.exclusive.is_some() && self.capacity(&shared) > 0 {
             return (Cause::CardExclusive, String::new());
         }
-        match ask.parts().next() {
+        match first {
             None => (Cause::Cards, String::new()),
             Some((_, Part::Slice(choice))) => (Cause::Slices, slice_word(choice)),
             Some((_, Part::Share { .. })) => (Cause::Shares, String::new()),
@@ -131,10 +171,10 @@ impl Inventory {
                 let by_memory = pieces(&memory, share.memory_mib);
                 if pieces(&compute, share.compute_milli) < by_memory {
                     let one = each * u64::from(share.compute_milli);
-                    return Measure::new("thousandths of a card", one, fits * one, left(&compute));
+                    return Measure::new(CARD_COMPUTE, one, fits * one, left(&compute));
                 }
                 let one = (each * u64::from(share.memory_mib)) << 20;
-                Measure::new("card memory", one, fits * one, left(&memory) << 20)
+                Measure::new(CARD_MEMORY, one, fits * one, left(&memory) << 20)
             }
             (Some((_, Part::Slice(choice))), need) => {
                 let loose = self.loose(ask.kind);
@@ -175,18 +215,62 @@ impl Inventory {
     }
 }
 
+impl Hardware {
+    /// The product and the memory of a card, all of it or what `purpose` says.
+    fn memory_word(&self, purpose: &str) -> String {
+        let mib = if purpose.is_empty() {
+            self.memory_mib.into()
+        } else {
+            self.memory_for_shares(true)
+        };
+        match self.product.as_str() {
+            "" => format!("{mib} MiB{purpose}"),
+            product => format!("{product}, {mib} MiB{purpose}"),
+        }
+    }
+
+    /// The model that lacks what is chosen, and the largest that it has instead.
+    fn profile_word(&self, choice: &SliceChoice) -> String {
+        let model = self.model.map_or(self.product.as_str(), |model| model.name);
+        let profiles = self
+            .geometry()
+            .map_or(&[][..], |geometry| geometry.profiles);
+        let largest = profiles.iter().max_by_key(|profile| profile.memory_mib);
+        match (choice, largest) {
+            (SliceChoice::AtLeast { .. }, Some(largest)) => {
+                format!("{model}: at most {}", largest.name)
+            }
+            _ => model.to_string(),
+        }
+    }
+}
+
+/// Whether a part says how much memory it needs.
+fn is_amount_of_memory(part: Option<(u32, Part<'_>)>) -> bool {
+    let Some((_, Part::Share { memory, .. })) = part else {
+        return false;
+    };
+    matches!(memory, ShareMemory::Mib(1..))
+}
+
 /// What people call the slices of a choice.
 fn slice_word(choice: &SliceChoice) -> String {
-    match choice {
-        SliceChoice::Profile(profile) => alloc::format!("{profile} slices"),
-        SliceChoice::AtLeast {
+    let (memory_mib, compute_slices) = match choice {
+        SliceChoice::Profile(profile) => return format!("{profile} slices"),
+        &SliceChoice::AtLeast {
             memory_mib,
             compute_slices,
-        } => match compute_slices {
-            0 => alloc::format!("{memory_mib} MiB MIG slices"),
-            1 => alloc::format!("{memory_mib} MiB and 1 compute slice MIG slices"),
-            many => alloc::format!("{memory_mib} MiB and {many} compute slices MIG slices"),
-        },
+        } => (memory_mib, compute_slices),
+    };
+    let memory = if memory_mib.is_multiple_of(1024) {
+        format!("{} GiB", memory_mib / 1024)
+    } else {
+        format!("{memory_mib} MiB")
+    };
+    match compute_slices {
+        0 => format!("MIG slices of {memory}"),
+        1 => format!("MIG slices of {memory} and 1 compute slice"),
+        many => format!("MIG slices of {memory} and {many} compute slices"),
     }
 }
 

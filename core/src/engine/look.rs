@@ -9,7 +9,7 @@ use super::{
 use crate::{
     bits::CardSet,
     cluster::domain::NO_DOMAIN,
-    device::part_of,
+    device::{CardAsk, overhead::Need, part_of},
     gang::life::{End, Phase},
 };
 
@@ -97,10 +97,9 @@ impl Scheduler {
                 node: pod.charge.map(|charge| charge.node),
                 devices: pod.charge.map(|charge| charge.devices).unwrap_or_default(),
                 wants_cards: ask.as_ref().map(|ask| &ask.source),
-                memory: pod.charge.zip(ask.as_ref()).and_then(|(charge, ask)| {
-                    let pool = self.cluster.node(charge.node).cards.pool(ask.kind)?;
-                    pool.hardware.memory_of_part(ask)
-                }),
+                memory: ask
+                    .as_ref()
+                    .and_then(|ask| self.memory_of_part(ask, pod.charge.map(|charge| charge.node))),
             })
         });
         Some(GangView {
@@ -125,6 +124,22 @@ impl Scheduler {
             timeout_left: gang.life.schedule_left(),
             members: members.collect(),
         })
+    }
+
+    /// What one part of an ask needs on its node; of one that has none, where it needs least.
+    fn memory_of_part(&self, ask: &CardAsk, node: Option<NodeIx>) -> Option<Need> {
+        if ask.whole() > 0 {
+            return None;
+        }
+        let of = |node: NodeIx| {
+            let pool = self.cluster.node(node).cards.pool(ask.kind)?;
+            pool.hardware.memory_of_part(ask)
+        };
+        let all = (0..self.cluster.node_count() as u32).map(NodeIx);
+        match node {
+            Some(node) => of(node),
+            None => all.filter_map(of).min_by_key(|need| need.total),
+        }
     }
 
     /// All nodes, ordered by topology path, then name.

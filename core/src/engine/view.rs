@@ -64,7 +64,8 @@ pub struct MemberView<'a> {
     /// The cards or parts of cards that it asks for.
     pub wants_cards: Option<&'a CardRequest>,
     /// What one of its shares, or of its slices that it asks for by memory, needs of its node's
-    /// cards, term by term; `None` when it asks for no amount of memory or has no node.
+    /// cards, term by term; without a node, of those where it needs least. `None` when it asks for no amount
+    /// of memory.
     pub memory: Option<Need>,
 }
 

@@ -1,9 +1,9 @@
 //! Single changes that would admit a gang, each verified by a search on the changed state.
 //!
-//! Tried, smallest effect on others first: more cards, a node put back into service, a weaker
-//! level, fewer members, running gangs gone. Of each kind the smallest that works is kept. The
-//! number of searches is bounded, so on a large cluster a change may exist that is not found; one
-//! that is named always works.
+//! Tried, smallest effect on others first: more cards, cards given in another way, a node put back
+//! into service, a condition on cards dropped, a weaker level, fewer members, running gangs gone. Of
+//! each kind the smallest that works is kept. The number of searches is bounded, so on a large cluster
+//! a change may exist that is not found; one that is named always works.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -14,13 +14,11 @@ use alloc::{
 };
 use core::cmp::Reverse;
 
-use super::{Cause, Counterfactual, Explainer, Reason};
+use super::{Cause, Counterfactual, Explainer};
 use crate::{
-    bits::CardSet,
     cluster::{
-        NodeCards, NodeIx, NodeSpec,
+        NodeIx, NodeSpec,
         domain::{KeyIx, NODE_KEY},
-        template::TemplateIx,
     },
     engine::{Event, Explanation, GangId, cycle::Members, store::Purpose},
     gang::Minimum,
@@ -29,8 +27,9 @@ use crate::{
 
 /// Searches that one kind of change may cost.
 const TRIES: usize = 64;
-/// Name of the node that stands for room that is not there.
-const IMAGINED: &str = "gangline-imagined-";
+
+mod cards;
+mod conditions;
 
 impl Explainer {
     pub(super) fn counterfactuals(
@@ -40,7 +39,10 @@ impl Explainer {
     ) -> Vec<Counterfactual> {
         let mut found = Vec::new();
         found.extend(self.more_cards(id, explanation));
+        found.extend(self.other_mode(id, explanation));
         found.extend(self.uncordon(id));
+        found.extend(self.untaint(id));
+        found.extend(self.drop_conditions(id));
         found.extend(self.relax_level(id));
         found.extend(self.fewer_members(id));
         found.extend(self.departure(id));
@@ -51,232 +53,6 @@ impl Explainer {
         let mut members = Members::default();
         self.engine.sort_members(id, &mut members);
         self.engine.would_fit(id, &members)
-    }
-
-    // ---- more cards --------------------------------------------------------------------------
-
-    /// The fewest cards found: on one node that is there, or, where a node's worth does not suffice,
-    /// on new nodes like those that are there. Only where cards are what is short.
-    fn more_cards(&mut self, id: GangId, explanation: &Explanation) -> Option<Counterfactual> {
-        let Some(Reason::DoesNotFit {
-            causes, shortfall, ..
-        }) = &explanation.reason
-        else {
-            return None;
-        };
-        let mut members = Members::default();
-        self.engine.sort_members(id, &mut members);
-        let cluster = &self.engine.cluster;
-        let asks: Vec<_> = members
-            .batches
-            .iter()
-            .filter_map(|batch| {
-                let ask = cluster.template(batch.template).cards.as_ref();
-                // More cards as those that are there: only of use to who takes whole ones.
-                let ask = ask.filter(|ask| ask.whole() > 0)?;
-                Some((ask.kind, ask.whole(), batch.count, batch.template))
-            })
-            .collect();
-        let &(first, largest, _, template) = asks.iter().max_by_key(|&&(_, whole, ..)| whole)?;
-        let kind = cluster.kind_name(first).to_string();
-        // When something else is short, cards on their own change nothing.
-        let for_cards = causes.is_empty()
-            || causes.iter().any(|count| count.cause == Cause::Cards)
-            || !explanation.domains.is_empty();
-        let offered = match shortfall {
-            Some(shortfall) if shortfall.resource == kind => true,
-            Some(shortfall) if shortfall.resource != "members" => false,
-            _ => for_cards,
-        };
-        if !offered {
-            return None;
-        }
-        let most: u32 = asks
-            .iter()
-            .filter(|&&(kind, ..)| kind == first)
-            .map(|&(_, whole, count, _)| whole.saturating_mul(count))
-            .fold(0, u32::saturating_add);
-        // As large as real nodes are, but large enough for one member.
-        let pools = cluster
-            .ordered()
-            .iter()
-            .flat_map(|&node| cluster.node(node).cards.pools());
-        let real = pools
-            .filter(|pool| pool.kind == first)
-            .map(|pool| pool.all.len())
-            .max();
-        let size = real.unwrap_or(8).max(largest).min(CardSet::CAPACITY);
-        let on_a_node = self.cards_on_a_node(id, &kind, first, most.min(size));
-        on_a_node.or_else(|| self.cards_on_new_nodes(id, explanation, &kind, most, size, template))
-    }
-
-    /// The fewest further cards on one node that is there, by node: those with the most free first.
-    fn cards_on_a_node(
-        &mut self,
-        id: GangId,
-        kind: &str,
-        kind_ix: crate::device::KindIx,
-        most: u32,
-    ) -> Option<Counterfactual> {
-        let cluster = &self.engine.cluster;
-        let mut nodes: Vec<NodeIx> = cluster.ordered().to_vec();
-        nodes.sort_by_key(|&node| Reverse(cluster.node(node).cards.free(kind_ix)));
-        let mut best: Option<(u32, String)> = None;
-        for node in nodes.into_iter().take(TRIES) {
-            let Some(spec) = self.engine.cluster.node(node).spec.clone() else {
-                continue;
-            };
-            let limit = best.as_ref().map_or(most, |(count, _)| count - 1);
-            let works =
-                |explainer: &mut Self, count| explainer.admits_with_node(id, &spec, kind, count);
-            if let Some(count) = self.fewest(limit, works) {
-                best = Some((count, spec.name.clone()));
-            }
-        }
-        let (count, node) = best?;
-        let domain = Some(format!("{}={node}", crate::request::NODE_LEVEL));
-        Some(Counterfactual::MoreCards {
-            kind: kind.into(),
-            count,
-            domain,
-        })
-    }
-
-    fn admits_with_node(&mut self, id: GangId, spec: &NodeSpec, kind: &str, more: u32) -> bool {
-        let mut node = spec.clone();
-        match node.cards.iter_mut().find(|cards| cards.kind == kind) {
-            Some(cards) if cards.count + more <= CardSet::CAPACITY => cards.count += more,
-            Some(_) => return false,
-            None => node.cards.push(NodeCards {
-                kind: kind.into(),
-                count: more,
-                ..NodeCards::default()
-            }),
-        }
-        let admits = self.engine.apply(Event::Node(node)).is_ok() && self.admits(id);
-        // Cannot be refused: it was there before.
-        let _ = self.engine.apply(Event::Node(spec.clone()));
-        admits
-    }
-
-    fn cards_on_new_nodes(
-        &mut self,
-        id: GangId,
-        explanation: &Explanation,
-        kind: &str,
-        most: u32,
-        size: u32,
-        template: TemplateIx,
-    ) -> Option<Counterfactual> {
-        let tree = self.engine.gangs.get(id.0)?.tree.clone();
-        let places: Vec<Option<(KeyIx, String)>> = match tree.nodes[0].required {
-            Some(NODE_KEY) if most > size => return None,
-            Some(key) if key != NODE_KEY => {
-                let best = explanation.domains.iter().take(4);
-                best.map(|attempt| Some((key, attempt.domain.clone())))
-                    .collect()
-            }
-            _ => [None].into(),
-        };
-        let model = self.model_node(template)?;
-        let mut best: Option<(u32, Option<String>)> = None;
-        for place in places {
-            let limit = best
-                .as_ref()
-                .map_or(most.min(1024 * size), |(count, _)| count - 1);
-            let works = |explainer: &mut Self, count| {
-                explainer.admits_with(id, &model, kind, count, size, place.as_ref())
-            };
-            if let Some(count) = self.fewest(limit, works) {
-                let domain = place
-                    .map(|(key, domain)| format!("{}={domain}", self.engine.cluster.key_name(key)));
-                best = Some((count, domain));
-            }
-        }
-        let (count, domain) = best?;
-        Some(Counterfactual::MoreCards {
-            kind: kind.into(),
-            count,
-            domain,
-        })
-    }
-
-    /// The fewest that work, up to a limit that does. What is returned has been tried.
-    fn fewest(&mut self, limit: u32, works: impl Fn(&mut Self, u32) -> bool) -> Option<u32> {
-        if limit == 0 || !works(self, limit) {
-            return None;
-        }
-        let (mut low, mut high) = (1, limit);
-        while low < high {
-            let middle = low.midpoint(high);
-            if works(self, middle) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        // Room is not always monotone.
-        (high == limit || works(self, high)).then_some(high)
-    }
-
-    /// A node that suits a template but for room: the first that its static rules accept.
-    fn model_node(&mut self, template: TemplateIx) -> Option<NodeSpec> {
-        use crate::cluster::shape::{StaticFit, static_fit};
-        let cluster = &self.engine.cluster;
-        let compiled = cluster.template(template);
-        let suits = |node: &&NodeIx| {
-            cluster.node(**node).spec.as_deref().is_some_and(|spec| {
-                let name = cluster.node_name(**node);
-                let fit = static_fit(
-                    compiled,
-                    spec.unschedulable,
-                    &spec.taints,
-                    name,
-                    &spec.labels,
-                );
-                matches!(fit, StaticFit::Fits { .. })
-            })
-        };
-        let node = cluster.ordered().iter().find(suits)?;
-        cluster.node(*node).spec.as_deref().cloned()
-    }
-
-    fn admits_with(
-        &mut self,
-        id: GangId,
-        model: &NodeSpec,
-        kind: &str,
-        count: u32,
-        size: u32,
-        place: Option<&(KeyIx, String)>,
-    ) -> bool {
-        let mut left = count;
-        let mut names = Vec::new();
-        while left > 0 && names.len() < 1024 {
-            let mut node = model.clone();
-            node.name = format!("{IMAGINED}{}", names.len());
-            node.cards = [NodeCards {
-                kind: kind.into(),
-                count: left.min(size),
-                ..NodeCards::default()
-            }]
-            .into();
-            if let Some((key, domain)) = place {
-                let label = self.engine.cluster.key_name(*key).to_string();
-                node.labels.insert(label, domain.clone());
-            }
-            left -= left.min(size);
-            names.push(node.name.clone());
-            if self.engine.apply(Event::Node(node)).is_err() {
-                break;
-            }
-        }
-        let admits = left == 0 && self.admits(id);
-        for name in names {
-            // Cannot be refused.
-            let _ = self.engine.apply(Event::NodeGone { name });
-        }
-        admits
     }
 
     // ---- uncordon ----------------------------------------------------------------------------
@@ -301,6 +77,36 @@ impl Explainer {
                 return Some(Counterfactual::Uncordon {
                     node: spec.name.clone(),
                 });
+            }
+        }
+        None
+    }
+
+    /// The first node with one taint that keeps a member off, and that would do without it.
+    fn untaint(&mut self, id: GangId) -> Option<Counterfactual> {
+        let mut members = Members::default();
+        self.engine.sort_members(id, &mut members);
+        let mut found: Vec<(Arc<NodeSpec>, String)> = Vec::new();
+        for &node in self.engine.cluster.ordered() {
+            let causes = members.batches.iter().map(|batch| batch.template);
+            let taint = causes
+                .filter_map(|template| self.static_cause(template, node))
+                .find(|(cause, _)| *cause == Cause::Taint);
+            if let (Some((_, taint)), Some(spec)) = (taint, &self.engine.cluster.node(node).spec) {
+                found.push((spec.clone(), taint));
+            }
+            if found.len() == TRIES {
+                break;
+            }
+        }
+        for (spec, taint) in found {
+            let mut open = NodeSpec::clone(&spec);
+            open.taints.retain(|other| other.key != taint);
+            let admits = self.engine.apply(Event::Node(open)).is_ok() && self.admits(id);
+            let _ = self.engine.apply(Event::Node(NodeSpec::clone(&spec)));
+            if admits {
+                let node = spec.name.clone();
+                return Some(Counterfactual::Untaint { node, taint });
             }
         }
         None

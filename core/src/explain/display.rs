@@ -6,13 +6,21 @@
 //! up, and machines should read the facts, not these lines.
 
 use alloc::{
+    borrow::Cow,
+    format,
     string::{String, ToString},
     vec::Vec,
 };
 use core::fmt::{self, Display, Formatter};
 
-use super::{Cause, Counterfactual, DomainAttempt, NodeCount, Reason, Shortfall};
-use crate::request::{CPU, MEMORY, NODE_LEVEL, PODS};
+use super::{CardCondition, Cause, Counterfactual, DomainAttempt, NodeCount, Reason, Shortfall};
+use crate::{
+    cluster::spec::CardMode,
+    request::{CPU, MEMORY, NODE_LEVEL, PODS},
+};
+
+/// More causes than this are counted together.
+const CAUSES: usize = 4;
 
 const GIB: i64 = 1 << 30;
 const MIB: i64 = 1 << 20;
@@ -20,7 +28,9 @@ const MIB: i64 = 1 << 20;
 /// The resource word for "members" in a [`Shortfall`].
 const MEMBERS: &str = "members";
 /// The resource word for memory of cards in a [`Shortfall`]; amounts are bytes.
-const CARD_MEMORY: &str = "card memory";
+pub(crate) const CARD_MEMORY: &str = "card memory";
+/// The resource word for processor time of cards in a [`Shortfall`]; amounts are thousandths of a card.
+pub(crate) const CARD_COMPUTE: &str = "card compute";
 
 /// An amount of a resource in people's units: `4 GPUs`, `2.5 cores`, `64 GiB of memory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +47,8 @@ impl Amount<'_> {
     fn number(self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self.resource {
             CPU => decimal(formatter, self.amount, 1000),
-            resource if is_bytes(resource) => {
+            CARD_COMPUTE => write!(formatter, "{}m", self.amount),
+            resource if is_bytes(resource) && self.amount != 0 => {
                 let (unit, word) = if self.amount.unsigned_abs() >= GIB.unsigned_abs() {
                     (GIB, "GiB")
                 } else {
@@ -60,7 +71,9 @@ impl Display for Amount<'_> {
             } else {
                 " cores"
             }),
-            resource if is_bytes(resource) => write!(formatter, " of {resource}"),
+            resource if is_bytes(resource) || resource == CARD_COMPUTE => {
+                write!(formatter, " of {resource}")
+            }
             resource => write!(formatter, " {}", noun(resource, self.amount == 1)),
         }
     }
@@ -85,16 +98,20 @@ fn decimal(formatter: &mut Formatter<'_>, amount: i64, unit: i64) -> fmt::Result
 }
 
 /// What people call a piece of this resource.
-fn noun(resource: &str, one: bool) -> &str {
-    match (resource, one) {
+fn noun(resource: &str, one: bool) -> Cow<'_, str> {
+    Cow::Borrowed(match (resource, one) {
         (PODS, true) => "pod slot",
         (PODS, false) => "pod slots",
         (MEMBERS, true) => "member",
-        (slices, true) if slices.ends_with(" slices") => slices.strip_suffix('s').unwrap_or(slices),
+        ("nodes", true) => "node",
+        ("replicas", true) => "replica",
         ("nvidia.com/gpu", true) => "GPU",
         ("nvidia.com/gpu", false) => "GPUs",
+        (slices, true) if slices.starts_with("MIG slices") || slices.ends_with(" slices") => {
+            return slices.replacen("slices", "slice", 1).into();
+        }
         (resource, _) => resource,
-    }
+    })
 }
 
 /// What people call a topology level: the last part of its label, `node` for the host name.
@@ -175,7 +192,7 @@ impl Display for DomainAttempt {
     }
 }
 
-/// `3 too few free GPUs`, `2 taint maintenance not tolerated`.
+/// `3 with too few free GPUs`, `2 with taint maintenance not tolerated`.
 impl Display for NodeCount {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let Self {
@@ -186,15 +203,15 @@ impl Display for NodeCount {
         write!(formatter, "{nodes} ")?;
         match cause {
             Cause::Taint if !resource.is_empty() => {
-                write!(formatter, "taint {resource} not tolerated")
+                write!(formatter, "with taint {resource} not tolerated")
             }
             Cause::NoLevelLabel if !resource.is_empty() => {
                 write!(formatter, "outside every {}", level_word(resource))
             }
             Cause::Cards if !resource.is_empty() => {
-                write!(formatter, "too few free {}", noun(resource, false))
+                write!(formatter, "with too few free {}", noun(resource, false))
             }
-            Cause::Resource => write!(formatter, "too little free {resource}"),
+            Cause::Resource => write!(formatter, "with too little free {resource}"),
             cause if !resource.is_empty() && cause.is_about_cards() => {
                 write!(formatter, "{cause} ({resource})")
             }
@@ -332,8 +349,19 @@ fn does_not_fit(
     // A resource that is short says it all; without one the causes are the next best thing.
     let says_all = !unlike && shortfall.is_some_and(|shortfall| shortfall.resource != MEMBERS);
     if !says_all && best_domain.is_none() && !causes.is_empty() {
-        let causes: Vec<String> = causes.iter().map(ToString::to_string).collect();
-        write!(formatter, "; of {nodes} nodes: {}", causes.join(", "))?;
+        let rest = causes.get(CAUSES..).unwrap_or_default();
+        let rest: u32 = rest.iter().map(|count| count.nodes).sum();
+        let mut causes: Vec<String> = causes.iter().map(ToString::to_string).collect();
+        causes.truncate(CAUSES);
+        if rest > 0 {
+            causes.push(format!("{rest} for other reasons"));
+        }
+        write!(
+            formatter,
+            "; of {nodes} {}: {}",
+            noun("nodes", nodes == 1),
+            causes.join(", ")
+        )?;
     }
     Ok(())
 }
@@ -344,11 +372,13 @@ impl Display for Counterfactual {
         match self {
             Counterfactual::MoreCards {
                 kind,
+                model,
                 count,
                 domain,
             } => {
                 let one = *count == 1;
-                write!(formatter, "{count} more {} ", noun(kind, one))?;
+                let card = if model.is_empty() { kind } else { model };
+                write!(formatter, "{count} more {} ", noun(card, one))?;
                 formatter.write_str(if one { "appears" } else { "appear" })?;
                 match domain.as_deref().map(|domain| domain.split_once('=')) {
                     Some(Some((NODE_LEVEL, node))) => write!(formatter, " on node {node}"),
@@ -357,6 +387,36 @@ impl Display for Counterfactual {
                     }
                     Some(None) | None => formatter.write_str(" on new nodes"),
                 }
+            }
+            Counterfactual::CardMode { node, mode } => {
+                write!(formatter, "the cards of node {node} are given ")?;
+                formatter.write_str(match mode {
+                    CardMode::Whole => "whole",
+                    CardMode::Shared => "in shares (shared)",
+                    CardMode::Replicas(_) => "in replicas",
+                    CardMode::MigStatic(_) => "in MIG instances that exist (mig-static)",
+                    CardMode::MigDynamic => "in MIG instances (mig-dynamic)",
+                })
+            }
+            Counterfactual::DropCondition { condition, value } => match condition {
+                CardCondition::Near => write!(formatter, "its cards need no {value}"),
+                CardCondition::Models | CardCondition::Ids => {
+                    write!(formatter, "it takes cards other than {value}")
+                }
+                CardCondition::Memory => write!(formatter, "its cards need not have {value}"),
+                CardCondition::Apart => {
+                    write!(
+                        formatter,
+                        "its parts may lie on any cards, not only on {value}"
+                    )
+                }
+                CardCondition::Exclusive => formatter.write_str("it shares its cards with others"),
+            },
+            Counterfactual::Untaint { node, taint } if taint.ends_with("/not-ready") => {
+                write!(formatter, "node {node} is ready")
+            }
+            Counterfactual::Untaint { node, taint } => {
+                write!(formatter, "the taint {taint} of node {node} is tolerated")
             }
             Counterfactual::RelaxLevel { group, from, to } => {
                 if group.is_empty() {
@@ -395,7 +455,7 @@ impl Display for Counterfactual {
 
 #[cfg(test)]
 mod tests {
-    use alloc::{boxed::Box, format, vec};
+    use alloc::{boxed::Box, vec};
 
     use super::*;
     use crate::{gang::Problem, units::Nanos};
@@ -454,6 +514,13 @@ mod tests {
         assert_eq!(shown("memory", 64 << 30), "64 GiB of memory");
         assert_eq!(shown("memory", 512 << 20), "512 MiB of memory");
         assert_eq!(shown("pods", 1), "1 pod slot");
+        assert_eq!(shown("replicas", 1), "1 replica");
+        assert_eq!(shown("1g.10gb slices", 1), "1 1g.10gb slice");
+        assert_eq!(shown("1g.10gb slices", 2), "2 1g.10gb slices");
+        assert_eq!(shown("MIG slices of 20 GiB", 1), "1 MIG slice of 20 GiB");
+        assert_eq!(shown("MIG slices of 20 GiB", 3), "3 MIG slices of 20 GiB");
+        assert_eq!(shown(CARD_COMPUTE, 400), "400m of card compute");
+        assert_eq!(shown(CARD_MEMORY, 3 << 29), "1.5 GiB of card memory");
         assert_eq!(
             shown("memory", i64::MIN),
             "-8589934592 GiB of memory",
@@ -465,6 +532,8 @@ mod tests {
     fn a_shortfall_is_told_in_five_words() {
         let reason = does_not_fit(Some(shortfall("nvidia.com/gpu", 4, 1)), None);
         assert_eq!(reason.to_string(), "needs 4 GPUs, 1 free");
+        let none = shortfall("memory", 512 << 30, 0);
+        assert_eq!(none.to_string(), "needs 512 GiB of memory, 0 free");
         let memory = shortfall("memory", 512 << 30, 100 << 30);
         assert_eq!(memory.to_string(), "needs 512 GiB of memory, 100 GiB free");
         assert_eq!(shortfall("members", 4, 3).to_string(), "3 of 4 members fit");
@@ -494,8 +563,29 @@ mod tests {
     fn without_a_shortfall_the_causes_are_counted() {
         assert_eq!(
             does_not_fit(None, None).to_string(),
-            "no place for 4 members together; of 5 nodes: 3 too few free GPUs, \
-             2 taint maintenance not tolerated"
+            "no place for 4 members together; of 5 nodes: 3 with too few free GPUs, \
+             2 with taint maintenance not tolerated"
+        );
+    }
+
+    #[test]
+    fn a_long_list_of_causes_ends_with_a_count() {
+        let causes = ["A30", "H100", "H200", "B200", "L4", "T4"].map(|model| NodeCount {
+            cause: Cause::CardModel,
+            resource: model.into(),
+            nodes: 2,
+        });
+        let reason = Reason::DoesNotFit {
+            members: 1,
+            nodes: 12,
+            shortfall: None,
+            causes: causes.into(),
+            level: None,
+            best_domain: None,
+        };
+        let line = reason.to_string();
+        assert!(
+            line.ends_with("(H200), 2 with cards of another model (B200), 4 for other reasons")
         );
     }
 
@@ -571,6 +661,7 @@ mod tests {
     fn counterfactuals_follow_admitted_if() {
         let more = |count, domain: Option<&str>| Counterfactual::MoreCards {
             kind: "nvidia.com/gpu".into(),
+            model: String::new(),
             count,
             domain: domain.map(Into::into),
         };
@@ -608,6 +699,50 @@ mod tests {
             (
                 Counterfactual::Uncordon { node: "n7".into() },
                 "node n7 is uncordoned",
+            ),
+            (
+                Counterfactual::MoreCards {
+                    kind: "nvidia.com/gpu".into(),
+                    model: "A100-80GB".into(),
+                    count: 1,
+                    domain: Some("kubernetes.io/hostname=n1".into()),
+                },
+                "1 more A100-80GB appears on node n1",
+            ),
+            (
+                Counterfactual::CardMode {
+                    node: "n1".into(),
+                    mode: CardMode::Shared,
+                },
+                "the cards of node n1 are given in shares (shared)",
+            ),
+            (
+                Counterfactual::DropCondition {
+                    condition: CardCondition::Near,
+                    value: "nvlink-island".into(),
+                },
+                "its cards need no nvlink-island",
+            ),
+            (
+                Counterfactual::DropCondition {
+                    condition: CardCondition::Apart,
+                    value: "distinct cards".into(),
+                },
+                "its parts may lie on any cards, not only on distinct cards",
+            ),
+            (
+                Counterfactual::Untaint {
+                    node: "n1".into(),
+                    taint: "gpu".into(),
+                },
+                "the taint gpu of node n1 is tolerated",
+            ),
+            (
+                Counterfactual::Untaint {
+                    node: "n1".into(),
+                    taint: "node.kubernetes.io/not-ready".into(),
+                },
+                "node n1 is ready",
             ),
             (departure(&["default/a"], &[]), "default/a ends"),
             (departure(&["default/a"], &["a-0", "a-1"]), "default/a ends"),

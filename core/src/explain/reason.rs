@@ -7,7 +7,7 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 
-use crate::{gang::Problem, units::Nanos};
+use crate::{cluster::spec::CardMode, gang::Problem, units::Nanos};
 
 /// Why a node cannot take a member. In the order in which they are tested: the first that fails is
 /// the one that is counted.
@@ -44,6 +44,10 @@ pub enum Cause {
     CardExclusive,
     /// Cards that are given in another way than the member asks: only whole, or only in parts.
     CardsNotShared,
+    /// Cards whose model has no such MIG profile, or none with so much memory.
+    SliceProfile,
+    /// Cards that MPS shares, of which a pod gets one replica only.
+    MpsReplicas,
     /// No legal place for a MIG instance on any card.
     Slices,
     /// No card with a large enough share left.
@@ -215,13 +219,29 @@ pub enum Reason {
 pub enum Counterfactual {
     /// This many more free cards: on a node that is there, or on new nodes like those that are.
     MoreCards {
-        /// The card kind.
+        /// The card kind, or the resource name of MIG instances of which only the number is known.
         kind: String,
+        /// The model, where not every card of the kind would do; otherwise empty.
+        model: String,
         /// How many.
         count: u32,
         /// Where they must be, as `level=value`: a node that is there, by its host name, or the
         /// domain of the new nodes; `None` when new nodes anywhere will do.
         domain: Option<String>,
+    },
+    /// The cards of a node given in another way.
+    CardMode {
+        /// The node.
+        node: String,
+        /// How all its cards would be given.
+        mode: CardMode,
+    },
+    /// A condition on cards that the members do without.
+    DropCondition {
+        /// Which one.
+        condition: CardCondition,
+        /// What was asked for.
+        value: String,
     },
     /// A required level weakened.
     RelaxLevel {
@@ -244,6 +264,13 @@ pub enum Counterfactual {
         /// The node.
         node: String,
     },
+    /// A taint that goes, or is tolerated.
+    Untaint {
+        /// The node.
+        node: String,
+        /// The taint's key.
+        taint: String,
+    },
     /// Running gangs or pods gone.
     Departure {
         /// Their `namespace/name`s, gangs of one under their pod's name.
@@ -251,6 +278,25 @@ pub enum Counterfactual {
         /// The single pods of those gangs whose going suffices; empty when all must go.
         pods: Vec<String>,
     },
+}
+
+/// A condition on cards beside their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum CardCondition {
+    /// Cards near each other.
+    Near,
+    /// Cards of some models.
+    Models,
+    /// The least memory of a card.
+    Memory,
+    /// Certain cards, by number.
+    Ids,
+    /// On how many cards the parts of a member lie.
+    Apart,
+    /// Cards that serve nobody else.
+    Exclusive,
 }
 
 impl Reason {
@@ -288,6 +334,8 @@ impl Cause {
                 | Self::CardsApart
                 | Self::CardExclusive
                 | Self::CardsNotShared
+                | Self::SliceProfile
+                | Self::MpsReplicas
         )
     }
 
@@ -298,33 +346,36 @@ impl Cause {
     }
 }
 
+/// Reads after a number of nodes: `2 with cards of another model`.
 impl fmt::Display for Cause {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Cause::Unschedulable => "cordoned",
-            Cause::Taint => "taint not tolerated",
-            Cause::NodeSelector => "node selector or affinity",
-            Cause::NoLevelLabel => "level label missing",
+            Cause::Taint => "with a taint that is not tolerated",
+            Cause::NodeSelector => "ruled out by node selector or affinity",
+            Cause::NoLevelLabel => "without the label of the level",
             Cause::OtherDomain => "in another domain",
-            Cause::Cards => "too few free cards",
-            Cause::CardModel => "cards of another model",
-            Cause::UnknownCardModel => "cards of an unknown model",
-            Cause::CardMemory => "cards with too little memory",
-            Cause::CardIds => "the named cards are not free",
-            Cause::CardLinks => "too few free cards joined closely enough",
-            Cause::CardsApart => "free parts of cards not spread as needed",
-            Cause::CardExclusive => "cards in use by others",
-            Cause::CardsNotShared => "cards that are not given in that way",
-            Cause::Slices => "no place on a card for the MIG instances",
-            Cause::Shares => "no card with enough left",
-            Cause::Replicas => "no replica left",
-            Cause::Resource => "too little free",
-            Cause::PodSlots => "no pod slot",
-            Cause::HostPort => "host port taken",
-            Cause::PodAffinity => "pod affinity",
-            Cause::PodAntiAffinity => "pod anti-affinity",
-            Cause::Spread => "spread rule",
-            Cause::Reserved => "reserved",
+            Cause::Cards => "with too few free cards",
+            Cause::CardModel => "with cards of another model",
+            Cause::UnknownCardModel => "with cards of an unknown model",
+            Cause::CardMemory => "with too little memory on a card",
+            Cause::CardIds => "without the named cards free",
+            Cause::CardLinks => "with too few free cards joined closely enough",
+            Cause::CardsApart => "with free parts of cards not spread as needed",
+            Cause::CardExclusive => "with cards in use by others",
+            Cause::CardsNotShared => "with cards that are not given in that way",
+            Cause::SliceProfile => "with cards that have no such MIG profile",
+            Cause::MpsReplicas => "with cards that MPS shares, one replica for a pod",
+            Cause::Slices => "without a place for the MIG instances",
+            Cause::Shares => "without a card that has enough left",
+            Cause::Replicas => "without a free replica",
+            Cause::Resource => "with too little free",
+            Cause::PodSlots => "without a free pod slot",
+            Cause::HostPort => "with the host port taken",
+            Cause::PodAffinity => "ruled out by pod affinity",
+            Cause::PodAntiAffinity => "ruled out by pod anti-affinity",
+            Cause::Spread => "ruled out by a spread rule",
+            Cause::Reserved => "held back for others",
         })
     }
 }

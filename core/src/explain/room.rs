@@ -164,18 +164,29 @@ impl Explainer {
             }
         };
         if let Some(ask) = compiled.cards.as_ref().filter(|ask| ask.whole() == 0) {
-            let (mut fits, mut sum) = (0_u64, Measure::default());
+            let mut fits = 0_u64;
+            // By what runs out first: memory here, processor time there.
+            let mut sums: Vec<(u32, Measure)> = Vec::new();
             for &node in &usable {
                 let cards = &cluster.node(node).cards;
                 let here = cards.measure(ask);
                 fits += u64::from(cards.capacity(ask));
-                sum.usable += here.usable;
-                sum.free += here.free;
-                if here.one > sum.one {
-                    (sum.one, sum.resource) = (here.one, here.resource);
+                match sums
+                    .iter_mut()
+                    .find(|(_, sum)| sum.resource == here.resource)
+                {
+                    Some((nodes, sum)) => {
+                        *nodes += 1;
+                        sum.usable += here.usable;
+                        sum.free += here.free;
+                        sum.one = sum.one.max(here.one);
+                    }
+                    None => sums.push((1, here)),
                 }
             }
-            if sum.one > 0 {
+            sums.retain(|(_, sum)| sum.one > 0);
+            // What most nodes are short of; the first of several.
+            if let Some((_, sum)) = sums.into_iter().rev().max_by_key(|(nodes, _)| *nodes) {
                 note(fits, sum.shortfall(wanted));
             }
         }

@@ -439,7 +439,33 @@ fn note(error: &CardRequestError, problems: &mut Problems) {
         CardRequestError::NoCard => ("InvalidCards", ANNOTATIONS.key(IDS)),
         _ => ("InvalidCards", SPEC),
     };
-    problems.note(code, &field, error);
+    problems.note(code, &field, words(error));
+}
+
+/// What is wrong, without the core's name for the field.
+fn words(error: &CardRequestError) -> String {
+    match error {
+        CardRequestError::Count {
+            field,
+            count,
+            accepted,
+        } => {
+            let parts = field.strip_suffix(".count").unwrap_or(field);
+            format!("{count} {parts} in a pod; accepted: {accepted}")
+        }
+        CardRequestError::ManyProfiles { count, most } => {
+            format!("{count} different MIG profiles in a pod; accepted: at most {most}")
+        }
+        CardRequestError::EmptyShare
+        | CardRequestError::AboveOneCard { .. }
+        | CardRequestError::GroupOfMany { .. }
+        | CardRequestError::NoLinks { .. }
+        | CardRequestError::NoCard => {
+            let text = error.to_string();
+            let message = text.split_once(": ").map(|(_, message)| message.to_owned());
+            message.unwrap_or(text)
+        }
+    }
 }
 
 /// Takes from a refused request what is wrong with it: a pod that waits waits with its problem, one

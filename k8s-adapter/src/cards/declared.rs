@@ -30,6 +30,8 @@ pub(super) struct Declared {
     pub(super) memory_mib: Option<u32>,
     /// Those that must not be used.
     pub(super) unhealthy: Option<CardSet>,
+    /// Those that are said to have instances which cannot be read; their mode is `whole`.
+    pub(super) unreadable: CardSet,
 }
 
 /// Fields of the map.
@@ -45,6 +47,9 @@ const FIELDS: [&str; 7] = [
 
 const MODE: &str = "whole, shared, mig-dynamic, {replicas: N} with N from 2, or {mig-static: \
                     [PROFILE@START, ...]} such as {mig-static: [1g.10gb@6]}";
+
+/// All cards, whichever there are.
+const ALL: CardSet = CardSet(u64::MAX);
 
 /// Reads the annotation.
 pub(super) fn declared(text: &str, problems: &mut Problems) -> Declared {
@@ -64,7 +69,7 @@ pub(super) fn declared(text: &str, problems: &mut Problems) -> Declared {
     };
     let Value::Object(fields) = value else {
         // Short for all that most nodes need.
-        (declared.modes, declared.listed) = modes(&value, &path, problems);
+        modes(&value, &path, &mut declared, problems);
         return declared;
     };
     let ways = ["mode", "modes", "replicas", "mig-static"];
@@ -75,12 +80,12 @@ pub(super) fn declared(text: &str, problems: &mut Problems) -> Declared {
     for (name, value) in &fields {
         let path = path.name(name);
         match name.as_str() {
-            "mode" => declared.modes.extend(mode(value, &path, problems)),
-            "modes" => (declared.modes, declared.listed) = modes(value, &path, problems),
+            "mode" => one_mode(value, &path, &mut declared, problems),
+            "modes" => modes(value, &path, &mut declared, problems),
             "replicas" | "mig-static" => {
                 let path = ANNOTATIONS.key(CARDS);
                 let one = Value::Object([(name.clone(), value.clone())].into_iter().collect());
-                declared.modes.extend(mode(&one, &path, problems));
+                one_mode(&one, &path, &mut declared, problems);
             }
             "count" => {
                 let count = value.as_u64().and_then(|count| u32::try_from(count).ok());
@@ -126,6 +131,7 @@ pub(super) fn declared(text: &str, problems: &mut Problems) -> Declared {
             format_args!("{}; accepted: one of them", ways.join(" and ")),
         );
         (declared.modes, declared.listed) = (Vec::new(), None);
+        declared.unreadable = CardSet::EMPTY;
     }
     declared
 }
@@ -150,29 +156,54 @@ fn numbers(value: &Value) -> Option<CardSet> {
     Some(cards)
 }
 
-/// One mode, or a list of one for each card, and how long the list is. Of a list with a wrong entry
-/// nothing is left: the others would be taken for other cards'. Of one with the same mode for all
-/// there is one left.
-fn modes(
-    value: &Value,
-    path: &FieldPath<'_>,
-    problems: &mut Problems,
-) -> (Vec<CardMode>, Option<u32>) {
+/// The mode of all cards.
+fn one_mode(value: &Value, path: &FieldPath<'_>, into: &mut Declared, problems: &mut Problems) {
+    match mode(value, path, problems) {
+        Some(mode) => into.modes.push(mode),
+        None if speaks_of_instances(value) => {
+            into.modes.push(CardMode::Whole);
+            into.unreadable = ALL;
+        }
+        None => {}
+    }
+}
+
+/// One mode, or a list of one for each card. Of a list with a wrong entry nothing is left: the others
+/// would be taken for other cards'; only instances that cannot be read leave the other cards what they
+/// are. Of a list with the same mode for all there is one left.
+fn modes(value: &Value, path: &FieldPath<'_>, into: &mut Declared, problems: &mut Problems) {
     let Value::Array(entries) = value else {
-        return (mode(value, path, problems).into_iter().collect(), None);
+        one_mode(value, path, into, problems);
+        return;
     };
     let mut modes = Vec::new();
-    for (index, entry) in entries.iter().enumerate() {
-        modes.extend(mode(entry, &path.index(index), problems));
+    let mut unreadable = CardSet::EMPTY;
+    for (index, entry) in (0..).zip(entries) {
+        match mode(entry, &path.index(index), problems) {
+            Some(mode) => modes.push(mode),
+            None if speaks_of_instances(entry) => {
+                let card = 1_u64.checked_shl(index as u32).unwrap_or(0);
+                unreadable = unreadable.union(CardSet(card));
+                modes.push(CardMode::Whole);
+            }
+            None => {}
+        }
     }
     if modes.len() < entries.len() {
-        return (Vec::new(), None);
+        return;
     }
-    let listed = u32::try_from(modes.len()).ok().filter(|listed| *listed > 1);
+    let listed = u32::try_from(modes.len()).ok();
+    into.listed = listed.filter(|listed| *listed > 1);
     if modes.windows(2).all(|pair| pair[0] == pair[1]) {
         modes.truncate(1);
     }
-    (modes, listed)
+    (into.modes, into.unreadable) = (modes, unreadable);
+}
+
+/// Whether it means instances that exist, readable or not: such a card is no whole one.
+fn speaks_of_instances(mode: &Value) -> bool {
+    let fields = mode.as_object();
+    fields.is_some_and(|fields| fields.contains_key("mig-static"))
 }
 
 fn mode(value: &Value, path: &FieldPath<'_>, problems: &mut Problems) -> Option<CardMode> {

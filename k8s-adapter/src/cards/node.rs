@@ -11,10 +11,10 @@ use gangline::{
     cluster::{NodeCards, spec::CardMode},
     device::{
         check_cards,
-        links::{self, LinkMatrix},
+        links::{self, LinkError, LinkMatrix},
         names::{
             CardKind, ResourceMeaning, card_kind,
-            label::{self, MigConfigState, Product},
+            label::{self, MigConfigState, Product, Sharing},
             meaning,
         },
     },
@@ -26,7 +26,7 @@ use super::{
     hami, is_vgpu, kai,
 };
 use crate::{
-    annotations::{CARDS, LINKS},
+    annotations::{CARDS, LINKS, nearest},
     api,
     problem::{FieldPath, Problems},
 };
@@ -170,6 +170,7 @@ impl<'a> Reader<'a, '_> {
             model: self.label(kind.model_label).into(),
             memory_mib: self.number(label::MEMORY).unwrap_or(0),
             slices: offered.slices.clone(),
+            mps: Sharing::new(self.label(label::SHARING_STRATEGY)) == Some(Sharing::Mps),
             ..NodeCards::default()
         };
         // Cards that there are, whether they can be used or not.
@@ -364,7 +365,14 @@ impl<'a> Reader<'a, '_> {
             }
             Err(error) => {
                 let field = ANNOTATIONS.key(LINKS);
-                self.problems.note("InvalidLinks", &field, error);
+                let machines: Vec<&str> = links::names().collect();
+                let near = match &error {
+                    LinkError::Unknown { name } => nearest(name, &machines),
+                    _ => None,
+                };
+                let near = near.map(|near| format!("; did you mean {near}?"));
+                let message = format_args!("{error}{}", near.unwrap_or_default());
+                self.problems.note("InvalidLinks", &field, message);
             }
         }
     }

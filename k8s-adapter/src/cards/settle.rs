@@ -16,7 +16,7 @@ use gangline::{
 
 use super::{ANNOTATIONS, kai};
 use crate::{
-    annotations::{EXCLUSIVE, MODELS},
+    annotations::{EXCLUSIVE, MODELS, nearest},
     intake::Member,
     load::{Complaint, Severity, Source},
     problem::{FieldPath, problem},
@@ -121,11 +121,14 @@ pub(crate) fn complain_of_absent(
                 continue;
             }
             let known: Vec<&str> = there.iter().copied().collect();
+            // Profiles are all alike; which one is meant nobody can tell.
+            let near = nearest(name, &known).filter(|_| what == "cards");
+            let near = near.map(|near| format!("; did you mean {near}?"));
             complaints.push(Complaint {
                 source: Source::file(ALL),
                 object: format!("Pod {}/{}", spec.namespace, spec.name),
                 field: field.to_string(),
-                value: format!("no node has {what} of {name:?}"),
+                value: format!("no node has {what} of {name:?}{}", near.unwrap_or_default()),
                 accepted: known.join(", "),
                 severity: Severity::Warning,
             });

@@ -110,6 +110,7 @@ pub(crate) fn three_cards_short() -> Explanation {
         counterfactuals: vec![
             Counterfactual::MoreCards {
                 kind: "nvidia.com/gpu".into(),
+                model: String::new(),
                 count: 3,
                 domain: None,
             },

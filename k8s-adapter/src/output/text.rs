@@ -214,8 +214,13 @@ pub fn admitted_if(gang: &GangReport) -> Option<String> {
     // What the cluster can do comes before what the gang's owner would have to give up.
     changes.sort_by_key(|change| match change.facts {
         Counterfactual::MoreCards { .. } => 0,
-        Counterfactual::Uncordon { .. } | Counterfactual::Departure { .. } => 1,
-        Counterfactual::RelaxLevel { .. } | Counterfactual::FewerMembers { .. } => 2,
+        Counterfactual::CardMode { .. }
+        | Counterfactual::Uncordon { .. }
+        | Counterfactual::Untaint { .. }
+        | Counterfactual::Departure { .. } => 1,
+        Counterfactual::DropCondition { .. }
+        | Counterfactual::RelaxLevel { .. }
+        | Counterfactual::FewerMembers { .. } => 2,
     });
     let changes: Vec<&str> = changes
         .iter()
@@ -236,7 +241,8 @@ fn summary(report: &Report) -> String {
     let plural = |count, one, many| if count == 1 { one } else { many };
     let (runs, wait) = (plural(run, "runs", "run"), plural(waits, "waits", "wait"));
     let mut text = format!("{run} {runs}, {new} placed, {waits} {wait}.");
-    for (kind, totals) in &report.cards {
+    // Of cards that are all in MIG mode only the instances are known, and they are not counted here.
+    for (kind, totals) in report.cards.iter().filter(|(_, totals)| totals.total > 0) {
         let CardTotals {
             total,
             held,

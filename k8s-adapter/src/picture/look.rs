@@ -18,7 +18,7 @@ pub(super) struct Look {
     pub(super) ink: &'static str,
     /// The colour under pattern and letter.
     pub(super) base: &'static str,
-    /// Its letter; empty for pods without a group, which all look the same.
+    /// Its letter, a small one for a pod without a group; empty for pods without cards.
     pub(super) letter: String,
     /// Colour and pattern by number, where a pattern is used.
     pattern: Option<(usize, usize)>,
@@ -43,8 +43,12 @@ const PATTERNS: [&str; 4] = [
     "<path d=\"M2 0v4\"/>",
 ];
 
-/// The fill of pods without a group.
-const SINGLE: &str = "#8a93a0";
+/// Fill and ink of pods without a group, neighbours different.
+const SINGLES: [(&str, &str); 3] = [
+    ("#8a93a0", "#fff"),
+    ("#5f6975", "#fff"),
+    ("#b3bac4", "#222"),
+];
 
 pub(super) const STYLE: &str = "<style>\
 .page{fill:#fff}\
@@ -75,9 +79,12 @@ stroke-linejoin:round}\
 /// Gives each gang that may hold cards its look, by its place in the list.
 pub(super) fn assign(gangs: &[GangReport]) -> BTreeMap<GangId, Look> {
     let mut looks = BTreeMap::new();
-    let mut next = 0;
+    let (mut next, mut next_pod) = (0, 0);
     for gang in gangs {
-        let look = if gang.single {
+        let look = if gang.single && gang.members.iter().any(|pod| !pod.cards.is_empty()) {
+            next_pod += 1;
+            pod(next_pod - 1)
+        } else if gang.single {
             single()
         } else if gang.placed > 0 {
             next += 1;
@@ -90,13 +97,22 @@ pub(super) fn assign(gangs: &[GangReport]) -> BTreeMap<GangId, Look> {
     looks
 }
 
-/// The look of pods without a group.
+/// The look of whoever has no letter.
 pub(super) fn single() -> Look {
     Look {
-        fill: SINGLE.to_owned(),
-        ink: "#fff",
-        base: SINGLE,
         letter: String::new(),
+        ..pod(0)
+    }
+}
+
+/// The look of a pod without a group that has cards.
+fn pod(number: usize) -> Look {
+    let (base, ink) = SINGLES[number % SINGLES.len()];
+    Look {
+        fill: base.to_owned(),
+        ink,
+        base,
+        letter: letter(number).to_lowercase(),
         pattern: None,
     }
 }
@@ -164,6 +180,15 @@ mod tests {
         assert_eq!(letter(26), "AA");
         assert_eq!(letter(701), "ZZ");
         assert_eq!(letter(702), "AAA");
+    }
+
+    #[test]
+    fn pods_without_a_group_are_told_apart_by_small_letters() {
+        let letters: std::collections::BTreeSet<_> = (0..100).map(|n| pod(n).letter).collect();
+        assert_eq!(letters.len(), 100);
+        assert!(letters.contains("a") && letters.contains("ab"));
+        assert_ne!(pod(0).fill, pod(1).fill);
+        assert!(single().letter.is_empty());
     }
 
     #[test]

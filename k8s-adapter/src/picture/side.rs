@@ -19,6 +19,8 @@ pub(super) const WIDTH: f32 = 380.0;
 
 /// More gangs than this are counted instead of listed, placed and waiting each.
 const ROWS: usize = 24;
+/// More pods without a group than this are counted instead of listed.
+const PODS: usize = 12;
 /// Height of a line of text.
 const LINE: f32 = 16.0;
 /// Edge of the squares of the legend.
@@ -43,6 +45,7 @@ pub(super) fn draw(
         height: 0.0,
     };
     side.push_placed(looks, gangs);
+    side.push_pods(looks, gangs);
     side.push_signs(gangs, nodes);
     side.push_waiting(gangs);
     side
@@ -123,29 +126,35 @@ impl Side {
         }
     }
 
+    /// Pods without a group that have cards.
+    fn push_pods(&mut self, looks: &BTreeMap<GangId, Look>, gangs: &[GangReport]) {
+        let pods = gangs.iter().filter(|gang| gang.single && gang.placed > 0);
+        let pods = pods.filter_map(|pod| Some((pod, looks.get(&pod.id)?)));
+        let pods: Vec<_> = pods.filter(|(_, look)| !look.letter.is_empty()).collect();
+        if pods.is_empty() {
+            return;
+        }
+        self.heading("Pods without a group");
+        for (pod, look) in pods.iter().take(PODS) {
+            let new = if pod.word() == "placed" {
+                " class=\"new\""
+            } else {
+                ""
+            };
+            let fill = format!("fill=\"{}\"{new}", look.fill);
+            self.row(&fill, Some(look), &pod.full_name(), pod.word());
+        }
+        if pods.len() > PODS {
+            self.small(22.0, &format!("and {} more", pods.len() - PODS));
+        }
+    }
+
     /// Explains only the signs that the picture has.
     fn push_signs(&mut self, gangs: &[GangReport], nodes: &[NodeView<'_>]) {
         self.heading("Signs");
-        if gangs
-            .iter()
-            .any(|gang| !gang.single && gang.word() == "placed")
-        {
+        if gangs.iter().any(|gang| gang.word() == "placed") {
             let text = "bold edge: placed by this plan, not yet running";
             self.row("class=\"free new\"", None, text, "");
-        }
-        let singles = gangs.iter().filter(|gang| gang.single && gang.placed > 0);
-        let with_cards = singles.filter(|pod| pod.members.iter().any(|m| !m.cards.is_empty()));
-        match with_cards.count() {
-            0 => {}
-            count => {
-                let fill = format!("fill=\"{}\"", look::single().fill);
-                self.row(
-                    &fill,
-                    None,
-                    "held by a pod without a group",
-                    &format!("{count} {}", if count == 1 { "pod" } else { "pods" }),
-                );
-            }
         }
         let mut cards = nodes.iter().flat_map(|node| &node.cards);
         self.row("class=\"free\"", None, "free card", "");

@@ -89,6 +89,7 @@ pub(super) fn node_cards(shape: &NodeShape, known: &[NodeCards]) -> Result<Vec<N
             ("unhealthy", shape.unhealthy.is_some()),
             ("card_memory", shape.card_memory.is_some()),
             ("modes", shape.modes.is_some()),
+            ("mps", shape.mps.is_some()),
             ("links", shape.links.is_some()),
         ];
         return match given.iter().find(|(_, given)| *given) {
@@ -105,6 +106,7 @@ pub(super) fn node_cards(shape: &NodeShape, known: &[NodeCards]) -> Result<Vec<N
     if let Some(modes) = &shape.modes {
         first.modes = modes.0.iter().map(CardMode::from).collect();
     }
+    first.mps = shape.mps.unwrap_or(first.mps);
     if let Some(links) = &shape.links {
         first.links = Some(links.clone());
     }

@@ -34,6 +34,8 @@ pub struct NodeShape {
     pub card_memory: Option<Quantity>,
     /// How its first kind's cards may be used.
     pub modes: Option<Modes>,
+    /// Whether those who share its first kind's cards are clients of MPS.
+    pub mps: Option<bool>,
     /// How its first kind's cards reach each other: a known machine, or a matrix as text.
     pub links: Option<LinkMatrix>,
     /// MIG instances of its first kind's cards of which only the number is known, by profile.

@@ -12,6 +12,11 @@ use gangline::{
     request::NODE_LEVEL,
 };
 
+use crate::{
+    annotations::nearest,
+    load::{Complaint, Severity, Source},
+};
+
 /// Labels that clouds and topology tools put on nodes, coarse to fine. To add one, add a line where
 /// it belongs; only the order within one system matters.
 const WELL_KNOWN: [&str; 20] = [
@@ -81,6 +86,40 @@ pub(super) fn choose(
         }
     }
     levels.into_iter().map(|(label, _)| label).collect()
+}
+
+/// Complains about levels that somebody named and that no node has.
+pub(super) fn complain_of_absent(
+    levels: &[String],
+    nodes: &BTreeMap<String, NodeSpec>,
+    complaints: &mut Vec<Complaint>,
+) {
+    let labels: BTreeSet<&str> = nodes
+        .values()
+        .flat_map(|node| node.labels.keys().map(String::as_str))
+        .collect();
+    let absent = levels
+        .iter()
+        .filter(|level| !labels.contains(level.as_str()));
+    for level in absent {
+        // Most are named without what stands before the slash.
+        let last = |label: &&&str| label.rsplit('/').next() == Some(level);
+        let labels: Vec<&str> = labels.iter().copied().collect();
+        let near = labels.iter().find(last).copied();
+        let near = near.or_else(|| nearest(level, &labels));
+        let near = near.map(|near| format!("; did you mean {near}?"));
+        complaints.push(Complaint {
+            source: Source::file("--levels"),
+            object: String::new(),
+            field: String::new(),
+            value: format!(
+                "no node has the label {level:?}{}",
+                near.unwrap_or_default()
+            ),
+            accepted: "labels of nodes, coarse to fine".to_owned(),
+            severity: Severity::Warning,
+        });
+    }
 }
 
 fn collect(group: &Group, labels: &mut BTreeSet<String>) {

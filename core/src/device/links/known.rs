@@ -148,39 +148,44 @@ pub(super) fn names_text() -> String {
 }
 
 /// Products whose cards all reach each other through NVSwitch or on one board, by the number of
-/// cards: `nvidia.com/gpu.product` as GPU feature discovery writes it, the NVLinks of each pair.
+/// cards: the product as GPU feature discovery or AMD's node labeller writes it, the link of each pair.
 ///
 /// Four cards may be a board of four or half a board of eight in a virtual machine; the number is
-/// the board of four's, the smaller one. Not listed: PCIe boards (bridges join any two), V100 (the
-/// order of cards differs from cloud to cloud), partitioned MI300X (eight devices may be one card).
-/// Source: the matrices of `known`.
-const ALL_TO_ALL: &[(&str, u32, u8)] = &[
-    ("NVIDIA-A100-SXM4-40GB", 8, 12),
-    ("NVIDIA-A100-SXM4-80GB", 8, 12),
-    ("NVIDIA-A100-SXM4-40GB", 4, 4),
-    ("NVIDIA-A100-SXM4-80GB", 4, 4),
-    ("NVIDIA-H100-80GB-HBM3", 8, 18),
-    ("NVIDIA-H100-80GB-HBM3", 4, 6),
-    ("NVIDIA-H200", 8, 18),
-    ("NVIDIA-B200", 8, 18),
-    ("NVIDIA-GB200", 4, 18),
+/// the board of four's, the smaller one. Eight MI300X are taken for the eight modules of one board,
+/// as servers have no fewer; where they are the dies of one partitioned module, the node has to say so.
+/// Not listed: PCIe boards (bridges join any two), V100 (the order of cards differs from cloud to
+/// cloud). Source: the matrices of `known`.
+const ALL_TO_ALL: &[(&str, u32, Link)] = &[
+    ("NVIDIA-A100-SXM4-40GB", 8, Link::Nvlink(12)),
+    ("NVIDIA-A100-SXM4-80GB", 8, Link::Nvlink(12)),
+    ("NVIDIA-A100-SXM4-40GB", 4, Link::Nvlink(4)),
+    ("NVIDIA-A100-SXM4-80GB", 4, Link::Nvlink(4)),
+    ("NVIDIA-H100-80GB-HBM3", 8, Link::Nvlink(18)),
+    ("NVIDIA-H100-80GB-HBM3", 4, Link::Nvlink(6)),
+    ("NVIDIA-H200", 8, Link::Nvlink(18)),
+    ("NVIDIA-B200", 8, Link::Nvlink(18)),
+    ("NVIDIA-GB200", 4, Link::Nvlink(18)),
+    ("AMD_Instinct_MI300X_OAM", 8, amd::ONE_HOP),
+    ("AMD_Instinct_MI300X", 8, amd::ONE_HOP),
+    ("AMD_Instinct_MI325X_OAM", 8, amd::ONE_HOP),
+    ("AMD_Instinct_MI325X", 8, amd::ONE_HOP),
 ];
 
 /// The matrix of a node that tells only its product and the number of cards, where these fix the
-/// shape: every pair joined by NVLink. NUMA nodes and network cards are the server's, not the
+/// shape: every pair joined by NVLink or XGMI. NUMA nodes and network cards are the server's, not the
 /// board's, so they are not known.
 ///
 /// `product` is the name as the driver or GPU feature discovery gives it, also with `-SHARED`.
 pub fn for_product(product: &str, count: u32) -> Option<LinkMatrix> {
     let product = product.trim().replace(' ', "-");
     let product = product.strip_suffix("-SHARED").unwrap_or(&product);
-    let (.., links) = ALL_TO_ALL
+    let (.., link) = ALL_TO_ALL
         .iter()
         .find(|(name, cards, _)| *name == product && *cards == count)?;
     let machine = Machine {
         names: &[],
         cards: count as usize,
-        links: Links::Groups(Groups::all(Link::Nvlink(*links))),
+        links: Links::Groups(Groups::all(*link)),
         beneath: None,
         numa: &[],
         nics: Nics::None,

@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use gangline::{
     bits::CardSet,
     cluster::{NodeCards, spec::CardMode},
-    device::names::label::{self, Product},
+    device::{
+        check_cards,
+        names::label::{self, Product},
+    },
 };
 
 use super::{super::declared::Declared, ANNOTATIONS, Offered, Reader, attempt};
@@ -28,8 +31,8 @@ impl Reader<'_, '_> {
         }
         let is_mig =
             |mode: &CardMode| matches!(mode, CardMode::MigStatic(_) | CardMode::MigDynamic);
-        if said.modes.iter().any(is_mig) {
-            self.add_declared_mig(cards, said, offered, physical);
+        if said.modes.iter().any(is_mig) || !said.unreadable.is_empty() {
+            self.add_declared_mig(cards, &said, offered, physical);
             return;
         }
         // With the sick ones known by number, the others are known too.
@@ -75,7 +78,7 @@ impl Reader<'_, '_> {
     fn add_declared_mig(
         &mut self,
         cards: &mut NodeCards,
-        said: Declared,
+        said: &Declared,
         offered: &Offered,
         physical: u32,
     ) {
@@ -85,13 +88,16 @@ impl Reader<'_, '_> {
             self.refuse_list(listed, count);
             return;
         }
+        let there = CardSet::first(count).unwrap_or_default();
+        let (modes, broken) = self.possible(cards, said, count);
         let mut instances: BTreeMap<String, u32> = BTreeMap::new();
         // Cards that the device plugin lists as such: those that have no instances.
         let mut full = CardSet::EMPTY;
         let mut may_grow = CardSet::EMPTY;
         for card in 0..count.min(CardSet::CAPACITY) {
-            let one = said.modes.first().filter(|_| said.modes.len() == 1);
-            match one.or(said.modes.get(card as usize)) {
+            let one = modes.first().filter(|_| modes.len() == 1);
+            match one.or(modes.get(card as usize)) {
+                _ if broken.contains(card) => may_grow = may_grow.union(CardSet(1 << card)),
                 Some(CardMode::MigStatic(there)) => {
                     for instance in there {
                         *instances.entry(instance.profile.clone()).or_default() += 1;
@@ -127,19 +133,21 @@ impl Reader<'_, '_> {
             return;
         }
         let unhealthy = said.unhealthy.unwrap_or_default();
-        let there = CardSet::first(count).unwrap_or_default();
         if !there.contains_all(unhealthy) {
             let message =
                 format_args!("unhealthy: there are {count} cards; accepted: numbers below that");
             self.refuse(CARDS, message);
         }
-        let unhealthy = unhealthy.intersection(there);
+        let unhealthy = unhealthy.union(broken).intersection(there);
         let before = cards.clone();
         let changed = attempt(
             cards,
             |cards| {
-                (cards.count, cards.modes, cards.unhealthy) = (count, said.modes, unhealthy);
-                cards.slices.clear();
+                (cards.count, cards.modes, cards.unhealthy) = (count, modes, unhealthy);
+                // What is known of none of the cards may be known of their instances.
+                if broken != there {
+                    cards.slices.clear();
+                }
             },
             &ANNOTATIONS.key(CARDS),
             self.problems,
@@ -164,6 +172,44 @@ impl Reader<'_, '_> {
                 *cards = before;
             }
         }
+    }
+
+    /// The modes as far as these cards can have them, and the cards that are said to have instances
+    /// which they cannot have: nobody knows what they are, so nothing of them is given out.
+    fn possible(
+        &mut self,
+        cards: &NodeCards,
+        said: &Declared,
+        count: u32,
+    ) -> (Vec<CardMode>, CardSet) {
+        let there = CardSet::first(count).unwrap_or_default();
+        let mut tried = NodeCards {
+            count,
+            modes: said.modes.clone(),
+            links: None,
+            ..cards.clone()
+        };
+        let mut broken = said.unreadable;
+        while let Err(error) = check_cards(&tried) {
+            let all = tried.modes.len() == 1;
+            let card = error.card().filter(|card| !all || *card == 0);
+            let mode = card.and_then(|card| Some((card, tried.modes.get_mut(card as usize)?)));
+            // What is wrong with all of them is said when they are taken.
+            let Some((card, mode)) =
+                mode.filter(|(_, mode)| matches!(mode, CardMode::MigStatic(_)))
+            else {
+                break;
+            };
+            *mode = CardMode::Whole;
+            broken = broken.union(if all { there } else { CardSet(1 << card) });
+            let what = if all {
+                "these cards are"
+            } else {
+                "the card is"
+            };
+            self.refuse(CARDS, format_args!("{error}; {what} not used"));
+        }
+        (tried.modes, broken.intersection(there))
     }
 
     /// Whether the device plugin lists the cards of a description, `full` those of them that it lists

@@ -308,8 +308,8 @@ fn links_between_slices_are_refused_unless_they_are_not_needed() {
     let (problem, request) = bad("nvidia.com/mig-1g.10gb: 2", near);
     assert!(
         problem.starts_with(
-            "NoPeerToPeer: metadata.annotations[gangline.io/card-near]: cards.near: nvlink-island of \
-             MIG slices"
+            "NoPeerToPeer: metadata.annotations[gangline.io/card-near]: nvlink-island of MIG \
+             slices"
         ),
         "{problem}"
     );
@@ -372,17 +372,23 @@ fn amounts_that_no_member_can_have_are_named_and_cut() {
     let (problem, request) = bad("nvidia.com/mig-1g.10gb: 9", "");
     assert_eq!(
         problem,
-        "InvalidCards: spec: cards.slices.count: 9; accepted: 1 to 8 in all"
+        "InvalidCards: spec: 9 slices in a pod; accepted: 1 to 8 in all"
     );
     assert_eq!(request.want, profiles(Apart::Distinct, &[(8, "1g.10gb")]));
     let (problem, _) = bad("nvidia.com/gpu.shared: 100", "");
-    assert!(problem.contains("replicas.count: 100"), "{problem}");
+    assert!(
+        problem.contains("spec: 100 replicas in a pod; accepted: 1 to 8"),
+        "{problem}"
+    );
     let (problem, _) = bad(
         "nvidia.com/mig-1g.5gb: 1, nvidia.com/mig-1g.6gb: 1, nvidia.com/mig-1g.7gb: 1,
          nvidia.com/mig-1g.8gb: 1, nvidia.com/mig-1g.9gb: 1",
         "",
     );
-    assert!(problem.contains("5 different ones"), "{problem}");
+    assert!(
+        problem.contains("5 different MIG profiles in a pod; accepted: at most 4"),
+        "{problem}"
+    );
     let (problem, request) = bad("nvidia.com/gpu: 1, nvidia.com/gpucores: 300", "");
     assert_eq!(
         problem,

@@ -340,6 +340,15 @@ fn links_are_read_and_must_be_of_these_cards() {
     assert_eq!((links, problems.len()), (Some(7), 0));
     let (problem, _) = bad("", "gangline.io/links: dgx-9000", "nvidia.com/gpu: 2");
     assert!(problem.starts_with("InvalidLinks: "), "{problem}");
+    let (problem, _) = bad("", "gangline.io/links: hgx-h100-9", "nvidia.com/gpu: 2");
+    assert!(problem.ends_with("; did you mean hgx-h100-8?"), "{problem}");
+    let docs = include_str!("../../../../docs/input.md");
+    for machine in links::names() {
+        assert!(
+            docs.contains(&format!("`{machine}`")),
+            "{machine} is not documented"
+        );
+    }
 }
 
 #[test]
@@ -474,16 +483,8 @@ fn bad_descriptions_are_named_and_plain_cards_stay() {
         ),
         ("[", "; accepted: YAML or JSON such as {mode: shared}"),
         (
-            "{mig-static: [1g.5gb]}",
-            "[\"1g.5gb\"]}; accepted: whole, shared",
-        ),
-        (
-            "{count: 2, mig-static: [1g.11gb@0]}",
-            "cards.modes[0]: MIG profile \"1g.11gb\" of \"NVIDIA-A100-SXM4-40GB\"; accepted: ",
-        ),
-        (
-            "{count: 2, mig-static: [3g.20gb@0, 1g.5gb@2]}",
-            "cards.modes[0]: 1g.5gb@2 is not legal or overlaps an instance before it",
+            "{replicas: 1001}",
+            "cards.modes[0]: 1001 replicas; accepted: 2 to 1000",
         ),
     ];
     for (text, expected) in table {
@@ -515,6 +516,90 @@ fn bad_descriptions_are_named_and_plain_cards_stay() {
         problem.contains("MIG of \"\"; accepted: a product with MIG"),
         "{problem}"
     );
+}
+
+/// Nobody knows what such a card is, so it is nobody's; the others are what they are.
+#[test]
+fn cards_whose_instances_cannot_be_are_not_given_out() {
+    let table = [
+        (
+            "{mig-static: [1g.5gb]}",
+            "[\"1g.5gb\"]}; accepted: whole, shared",
+            0b11,
+        ),
+        (
+            "{count: 2, mig-static: [1g.11gb@0]}",
+            "cards.modes[0]: MIG profile \"1g.11gb\" of \"NVIDIA-A100-SXM4-40GB\"; accepted: 1g.5gb, ",
+            0b11,
+        ),
+        (
+            "{count: 2, mig-static: [3g.20gb@0, 1g.5gb@2]}",
+            "cards.modes[0]: 1g.5gb@2 is not legal or overlaps an instance before it; accepted: a free \
+             start of the profile, see `gangline cards`; these cards are not used",
+            0b11,
+        ),
+        (
+            "[shared, {mig-static: [3g.20gb@0, 1g.5gb@2]}]",
+            "cards.modes[1]: 1g.5gb@2 is not legal or overlaps an instance before it; accepted: a free \
+             start of the profile, see `gangline cards`; the card is not used",
+            0b10,
+        ),
+        (
+            "[{mig-static: 3g}, shared]",
+            "[gangline.io/cards][0]: {\"mig-static\":\"3g\"}; accepted: whole",
+            0b01,
+        ),
+    ];
+    for (text, expected, broken) in table {
+        let annotation = format!("gangline.io/cards: '{text}'");
+        let (problem, cards) = bad(A100, &annotation, "nvidia.com/gpu: 2");
+        assert!(problem.contains(expected), "{text}: {problem}");
+        assert_eq!((cards.count, cards.unhealthy.0), (2, broken), "{text}");
+        let shared = cards.modes.contains(&CardMode::Shared);
+        assert_eq!(shared, text.contains("shared"), "{text}: {:?}", cards.modes);
+    }
+    // Instances that the device plugin counts are there, wherever they are.
+    let annotation = "gangline.io/cards: '{count: 1, mig-static: [3g.20gb@1]}'";
+    let (_, cards) = bad(A100, annotation, "nvidia.com/mig-3g.20gb: 2");
+    assert_eq!(cards.slices.get("3g.20gb"), Some(&2));
+    assert_eq!((cards.count, cards.unhealthy.0), (1, 1));
+}
+
+#[test]
+fn mps_is_told_by_a_label_and_has_a_limit_of_its_own() {
+    let mps = "nvidia.com/gpu.sharing-strategy: mps, nvidia.com/gpu.replicas: '4',
+               nvidia.com/gpu.count: '2'";
+    let cards = good(mps, "", "nvidia.com/gpu.shared: 8");
+    assert_eq!(
+        (cards.mps, &*cards.modes),
+        (true, &[CardMode::Replicas(4)][..])
+    );
+    let turns = mps.replace("strategy: mps", "strategy: time-slicing");
+    assert!(!good(&turns, "", "nvidia.com/gpu.shared: 8").mps);
+    for (product, most) in [
+        (A100, 48),
+        ("nvidia.com/gpu.product: Tesla-V100-SXM2-32GB", 16),
+    ] {
+        let labels = format!("{product}, nvidia.com/gpu.sharing-strategy: mps");
+        let annotation = format!("gangline.io/cards: '{{replicas: {}}}'", most + 1);
+        let (problem, _) = bad(&labels, &annotation, "nvidia.com/gpu: 1");
+        let expected = format!(
+            "{} replicas; accepted: 2 to {most}, as cards are shared by MPS",
+            most + 1
+        );
+        assert!(problem.contains(&expected), "{problem}");
+    }
+}
+
+#[test]
+fn eight_mi300x_reach_each_other_over_xgmi() {
+    let label = "amd.com/gpu.product-name: AMD_Instinct_MI300X_OAM";
+    let links = good(label, "", "amd.com/gpu: 8").links.unwrap();
+    assert_eq!(
+        links.link(0, 7).map(|link| link.to_string()),
+        Some("XGMI1".into())
+    );
+    assert_eq!(good(label, "", "amd.com/gpu: 5").links, None);
 }
 
 #[test]

@@ -34,10 +34,17 @@ pub fn why(gang: &GangReport) -> String {
         Styled(BOLD, gang.full_name()),
         Styled(style, gang.word())
     );
-    let mut about = vec![format!(
-        "{} of {} placed, minimum {}",
-        gang.placed, gang.wanted, gang.min
-    )];
+    let refused = gang
+        .reason
+        .as_ref()
+        .is_some_and(|reason| is_refusal(&reason.facts));
+    let placed = format!("{} of {} placed", gang.placed, gang.wanted);
+    let mut about = vec![if refused {
+        // What a refused object says is not read to its end.
+        placed
+    } else {
+        format!("{placed}, minimum {}", gang.min)
+    }];
     if gang.priority != 0 {
         about.push(format!("priority {}", gang.priority));
     }
@@ -56,6 +63,9 @@ pub fn why(gang: &GangReport) -> String {
     push_domains(&mut text, gang);
     push_members(&mut text, gang);
     push_memory(&mut text, gang);
+    for note in &gang.notes {
+        let _ = writeln!(text, "\nNote: {note}");
+    }
     if !gang.counterfactuals.is_empty() {
         let _ = writeln!(
             text,
@@ -66,11 +76,7 @@ pub fn why(gang: &GangReport) -> String {
             let _ = writeln!(text, "  - {}", change.message);
             push_departing(&mut text, &change.facts);
         }
-    } else if gang
-        .reason
-        .as_ref()
-        .is_some_and(|reason| !is_refusal(&reason.facts))
-    {
+    } else if gang.reason.is_some() && !refused {
         let _ = writeln!(text, "\nNo single change was found that would admit it.");
     }
     text

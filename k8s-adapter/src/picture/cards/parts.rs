@@ -111,7 +111,9 @@ fn label(part: &Part, look: &Look, width: f32) -> String {
             compute_milli,
         } => (format!("{}%", compute_milli / 10), String::new()),
         Part::Share { memory_mib, .. } => {
-            (format!("{}G", memory_mib.div_ceil(1024)), String::new())
+            let (gib, tenths) = (memory_mib / 1024, memory_mib % 1024 * 10 / 1024);
+            let short = format!("{}Gi", memory_mib.div_ceil(1024));
+            (format!("{gib}.{tenths}Gi"), short)
         }
         Part::Replica { .. } => (String::new(), String::new()),
     };

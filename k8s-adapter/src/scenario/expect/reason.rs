@@ -85,7 +85,7 @@ impl ReasonTest {
         for (cause, count) in &self.causes {
             let nodes = causes.iter().filter(|known| known.cause == *cause);
             let nodes = nodes.map(|known| i64::from(known.nodes)).sum();
-            differences.count(&format!("nodes with \"{cause}\""), Some(count), nodes);
+            differences.count(&format!("nodes \"{cause}\""), Some(count), nodes);
         }
         if let Some(test) = &self.shortfall {
             test.check(shortfall, differences);

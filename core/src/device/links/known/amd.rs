@@ -4,7 +4,7 @@ use super::{Cell, Groups, HALVES, Link, Links, Machine, Nics};
 
 pub(super) const MACHINES: &[Machine] = &[MI300X, MI250, MI210];
 
-const ONE_HOP: Link = Link::Xgmi { hops: 1 };
+pub(super) const ONE_HOP: Link = Link::Xgmi { hops: 1 };
 
 /// All to all. `[M]`: `rocm-smi --showtopo`, weight 15 of all pairs.
 const MI300X: Machine = Machine {
