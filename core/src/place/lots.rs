@@ -322,9 +322,13 @@ impl Lots {
             (Some(Some(_)), Some(least)) => least[measure],
             _ => 0,
         };
-        let items = || wants.wanted.iter().enumerate();
+        // Of other things only as many as these cards must give.
+        let count = |at: usize| match wants.items.get(at) {
+            Some(item) if item.is_share() => wants.wanted[at],
+            _ => self.cover.wanted[at],
+        };
         let fits = |worth: &dyn Fn(u64) -> u64| {
-            let sum = items().map(|(at, &count)| u128::from(worth(size(at))) * u128::from(count));
+            let sum = (0..MOST_ITEMS).map(|at| u128::from(worth(size(at))) * u128::from(count(at)));
             let cards = self.shared.iter().map(|shared| {
                 let as_whole = if shared.is_whole { worth(whole) } else { 0 };
                 let in_parts = worth(shared.left[measure]);
