@@ -243,15 +243,23 @@ pub(crate) fn is_served_elsewhere(inventory: &Inventory, item: &Item<'_>) -> boo
     }
 }
 
-/// What a card has left for shares, and by item the least that one takes of it: memory in MiB, and
-/// thousandths of its time. Nothing: it serves none of these items now.
+/// What a card has for shares: memory in MiB, and thousandths of its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShareRoom {
+    /// What is left.
+    pub(crate) left: [u64; 2],
+    /// By item: the least that a share of it takes.
+    pub(crate) least: [Option<[u64; 2]>; MOST_ITEMS],
+}
+
+/// What a card has for shares of these items; nothing: it serves none of them now.
 pub(crate) fn room_for_shares(
     inventory: &Inventory,
     pool: &Pool,
     card: u32,
     items: &[Item<'_>],
     open: u32,
-) -> Option<([u64; 2], [Option<[u64; 2]>; MOST_ITEMS])> {
+) -> Option<ShareRoom> {
     let hardware = &*pool.hardware;
     let state = inventory.states(pool).get(card as usize)?;
     if *hardware.mode(card) != Mode::Shared {
@@ -277,7 +285,7 @@ pub(crate) fn room_for_shares(
         memory.saturating_sub(state.memory_mib),
         1000_u64.saturating_sub(state.compute_milli.into()),
     ];
-    Some((left, least))
+    Some(ShareRoom { left, least })
 }
 
 /// Slices of a card that make a pattern, as (item, slice); `None`: it cannot be made.

@@ -293,3 +293,81 @@ impl Walk<'_> {
         Some(false)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether so many cards can give it, by trying every pattern on every card.
+    fn can_give(groups: &[Group], at: usize, cards: u32, left: Counts) -> bool {
+        let Some(group) = groups.get(at) else {
+            return left == [0; MOST_ITEMS];
+        };
+        if cards == group.cards {
+            return can_give(groups, at + 1, 0, left);
+        }
+        let mut patterns = group.patterns.list.iter();
+        patterns.any(|pattern| {
+            let after = core::array::from_fn(|item| left[item].saturating_sub(pattern[item]));
+            can_give(groups, at, cards + 1, after)
+        })
+    }
+
+    #[test]
+    fn says_what_trying_every_pattern_says() {
+        let mut word = 1_u64;
+        let mut below = |bound: u64| {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (word >> 33) % bound
+        };
+        let (mut refuted, mut tried, mut covered) = (0, 0, 0);
+        for _ in 0..4000 {
+            let mut cover = Cover::default();
+            for wanted in &mut cover.wanted[..3] {
+                *wanted = below(9) as u32;
+            }
+            for _ in 0..=below(2) {
+                let mut patterns = Maximal::default();
+                for _ in 0..=below(4) {
+                    let mut pattern = [0; MOST_ITEMS];
+                    pattern[..3].fill_with(|| below(4) as u32);
+                    patterns.add(pattern);
+                }
+                cover.add(&patterns, 1 + below(3) as u32);
+            }
+            let fits = can_give(&cover.groups, 0, 0, cover.wanted);
+            if cover.is_refuted() {
+                assert!(!fits, "{cover:?}");
+                refuted += 1;
+                continue;
+            }
+            match cover.solve(10_000) {
+                Answer::Covered(chosen) => {
+                    let sum = chosen.iter().fold([0; MOST_ITEMS], |sum, (_, counts)| {
+                        core::array::from_fn(|item| sum[item] + counts[item])
+                    });
+                    assert_eq!(sum, cover.wanted, "{cover:?}");
+                    for (at, group) in (0_u32..).zip(&cover.groups) {
+                        let used = chosen.iter().filter(|(group, _)| *group == at);
+                        assert!(used.clone().count() <= group.cards as usize, "{cover:?}");
+                        for (_, counts) in used {
+                            let mut patterns = group.patterns.list.iter();
+                            let is_within = |pattern: &Counts| within(counts, pattern) == *counts;
+                            assert!(patterns.any(is_within), "{cover:?}");
+                        }
+                    }
+                    covered += 1;
+                }
+                Answer::Impossible => {
+                    assert!(!fits, "{cover:?}");
+                    tried += 1;
+                }
+                Answer::Unknown => panic!("so few steps are enough: {cover:?}"),
+            }
+        }
+        assert!(
+            refuted > 500 && tried > 0 && covered > 500,
+            "{refuted} {tried} {covered}"
+        );
+    }
+}

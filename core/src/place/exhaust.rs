@@ -1,4 +1,4 @@
-//! Stage 3: depth-first search with exact undo. Its "infeasible" is a proof.
+//! Stage 4: depth-first search with exact undo. Its "infeasible" is a proof.
 //!
 //! The tree is walked in pre-order as a list of [`Step`]s: fix the domain of a sub-group that needs
 //! one, place the members of a batch one by one, check a finished sub-group. Members of a batch are
@@ -103,7 +103,11 @@ const MOST_REMEMBERED: usize = 32;
 const MOST_WAYS: usize = 1 << 12;
 
 /// So many places that are looked at for a member's devices cost as much as a step.
-const LOOKS_IN_STEP: u64 = 8;
+const LOOKS_IN_STEP: u64 = 4;
+
+/// What it costs more to give a member parts of cards: the node's capacity for every role is counted
+/// anew.
+const STEPS_OF_PARTS: u64 = 2;
 
 const NOBODY: u32 = u32::MAX;
 
@@ -453,6 +457,9 @@ impl Search {
                     return Some(frame.step + 1);
                 }
                 (Step::Members(batch), Choice::Node(node, devices)) => {
+                    if devices.slices().next().is_some() {
+                        self.steps += STEPS_OF_PARTS;
+                    }
                     self.put_with(cluster, request, batch, node, devices);
                     if self.spread_can_hold(cluster, request, batch, node) {
                         return Some(frame.step);

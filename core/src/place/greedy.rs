@@ -61,8 +61,8 @@ impl Search {
 
     /// The same with parts of cards packed by patterns, from here on.
     pub(super) fn greedy_packed(&mut self, cluster: &mut Cluster, request: &Request<'_>) -> bool {
-        self.greedy.packs = true;
-        self.enter(cluster, request, 0, Aim::All)
+        self.greedy.packs = Self::can_pack(cluster, request);
+        self.greedy.packs && self.enter(cluster, request, 0, Aim::All)
     }
 
     /// Tries to meet the gang's minimum.

@@ -17,7 +17,7 @@ use crate::{
     cluster::{Cluster, NodeIx},
     device::{
         CardState, Inventory, KindIx, Pool,
-        patterns::{self, Counts, Item, MOST_ITEMS},
+        patterns::{self, Counts, Item, MOST_ITEMS, Maximal, ShareRoom},
     },
     hash::Map,
 };
@@ -210,6 +210,13 @@ fn alike_nodes(
     alike
 }
 
+/// Whether some pattern is a whole card.
+fn gives_whole(patterns: &Maximal<MOST_ITEMS>, wants: &Wants<'_>) -> bool {
+    let is_whole = |(count, item): (&u32, &Item<'_>)| *count > 0 && item.part.is_none();
+    let mut patterns = patterns.list.iter();
+    patterns.any(|pattern| pattern.iter().zip(&wants.items).any(is_whole))
+}
+
 impl Lots {
     /// Takes apart the cards of nodes. `spots`: lists them too.
     pub(super) fn new(cluster: &Cluster, wants: &Wants<'_>, open: &[Open], spots: bool) -> Self {
@@ -242,26 +249,19 @@ impl Lots {
             for pool in cards.pools() {
                 for card in pool.all {
                     let key = card_key(cards, pool, card, mask);
-                    let (group, is_whole) = match known.get(&key).filter(|_| !by_card) {
-                        Some(&(group, is_whole)) => {
-                            if let Some(group) = group {
-                                lots.cover.add_more(group, nodes);
-                            }
-                            (group, is_whole)
+                    let (group, is_whole) = if let Some(&(group, is_whole)) =
+                        known.get(&key).filter(|_| !by_card)
+                    {
+                        if let Some(group) = group {
+                            lots.cover.add_more(group, nodes);
                         }
-                        None => {
-                            let patterns =
-                                patterns::patterns(cards, pool, card, &wants.items, mask);
-                            let of_whole = |(pattern, item): (&u32, &Item<'_>)| {
-                                *pattern > 0 && item.part.is_none()
-                            };
-                            let mut list = patterns.list.iter();
-                            let is_whole =
-                                list.any(|pattern| pattern.iter().zip(&wants.items).any(of_whole));
-                            let group = lots.cover.add(&patterns, nodes);
-                            known.insert(key, (group, is_whole));
-                            (group, is_whole)
-                        }
+                        (group, is_whole)
+                    } else {
+                        let patterns = patterns::patterns(cards, pool, card, &wants.items, mask);
+                        let is_whole = gives_whole(&patterns, wants);
+                        let group = lots.cover.add(&patterns, nodes);
+                        known.insert(key, (group, is_whole));
+                        (group, is_whole)
                     };
                     lots.add_shared(wants, (cards, pool, card), mask, nodes, is_whole);
                     if let Some(group) = group.filter(|_| spots) {
@@ -287,7 +287,7 @@ impl Lots {
             return;
         }
         let room = patterns::room_for_shares(cards, pool, card, &wants.items, mask);
-        if let Some((left, least)) = room {
+        if let Some(ShareRoom { left, least }) = room {
             for (known, least) in self.least.iter_mut().zip(least) {
                 let Some(least) = least else { continue };
                 let known = known.get_or_insert(least);
@@ -322,9 +322,13 @@ impl Lots {
             (Some(Some(_)), Some(least)) => least[measure],
             _ => 0,
         };
-        let items = || wants.wanted.iter().enumerate();
+        // Of other things only as many as these cards must give.
+        let count = |at: usize| match wants.items.get(at) {
+            Some(item) if item.is_share() => wants.wanted[at],
+            _ => self.cover.wanted[at],
+        };
         let fits = |worth: &dyn Fn(u64) -> u64| {
-            let sum = items().map(|(at, &count)| u128::from(worth(size(at))) * u128::from(count));
+            let sum = (0..MOST_ITEMS).map(|at| u128::from(worth(size(at))) * u128::from(count(at)));
             let cards = self.shared.iter().map(|shared| {
                 let as_whole = if shared.is_whole { worth(whole) } else { 0 };
                 let in_parts = worth(shared.left[measure]);

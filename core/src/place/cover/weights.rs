@@ -17,7 +17,7 @@ const TINY: i128 = 1 << 10;
 /// Numbers beyond this are no longer trusted.
 const HUGE: i128 = 1 << 62;
 const MOST_PIVOTS: usize = 200;
-const MOST_CELLS: usize = 1 << 16;
+const MOST_CELLS: usize = 1 << 14;
 /// What a weight of 1 is in whole numbers.
 pub(super) const UNIT: u64 = 1 << FRACTION;
 

@@ -28,7 +28,26 @@ const MOST_STEPS: u64 = 20_000;
 /// A slice of a card, and the batches that could have it, as bits.
 type Cut = (NodeIx, Slice, u64);
 
+/// Whether a batch's members want one part each and nothing else of cards, so that it can be packed.
+fn is_packed(cluster: &Cluster, request: &Request<'_>, batch: usize) -> bool {
+    let ask = &cluster.template(request.batches[batch].template).cards;
+    ask.as_ref().is_some_and(|ask| {
+        ask.count() == 1
+            && ask.whole() == 0
+            && ask.group.is_none()
+            && ask.exclusive.is_none()
+            && !ask.asks_shares()
+    })
+}
+
 impl Search {
+    /// Whether there is something to pack: otherwise a second try would go as the first.
+    pub(super) fn can_pack(cluster: &Cluster, request: &Request<'_>) -> bool {
+        let batches = 0..request.batches.len();
+        let packed = batches.filter(|&batch| is_packed(cluster, request, batch));
+        packed.count() >= 2
+    }
+
     /// Places the members of a sub-tree whose domain is fixed, parts of cards by patterns. False: nothing
     /// is said; the caller takes back what was placed.
     pub(super) fn packed(
@@ -41,27 +60,14 @@ impl Search {
         let Some(members) = self.wanted_members(request, ix, aim) else {
             return false;
         };
-        let is_packed = |search: &Cluster, batch: usize| {
-            let ask = search
-                .template(request.batches[batch].template)
-                .cards
-                .as_ref();
-            ask.is_some_and(|ask| {
-                ask.count() == 1
-                    && ask.whole() == 0
-                    && ask.group.is_none()
-                    && ask.exclusive.is_none()
-                    && !ask.asks_shares()
-            })
-        };
-        let packed =
-            (0..members.len()).filter(|&batch| members[batch] > 0 && is_packed(cluster, batch));
+        let packed = (0..members.len())
+            .filter(|&batch| members[batch] > 0 && is_packed(cluster, request, batch));
         if packed.count() < 2 {
             // One after the other is as good.
             return false;
         }
         let mut others: Vec<usize> = (0..members.len())
-            .filter(|&batch| !is_packed(cluster, batch))
+            .filter(|&batch| !is_packed(cluster, request, batch))
             .collect();
         others.sort_by_key(|&batch| {
             core::cmp::Reverse(size(cluster, request.batches[batch].template))
@@ -82,7 +88,7 @@ impl Search {
             })
         };
         fill(self, cluster, &first)
-            && self.pack(cluster, request, &members, is_packed)
+            && self.pack(cluster, request, &members)
             && fill(self, cluster, &last)
     }
 
@@ -116,16 +122,16 @@ impl Search {
         Some(members.collect())
     }
 
-    fn pack(
-        &mut self,
-        cluster: &mut Cluster,
-        request: &Request<'_>,
-        members: &[u32],
-        is_packed: impl Fn(&Cluster, usize) -> bool,
-    ) -> bool {
+    fn pack(&mut self, cluster: &mut Cluster, request: &Request<'_>, members: &[u32]) -> bool {
         let batches = members.iter().enumerate();
         let members: Vec<u32> = batches
-            .map(|(batch, &count)| if is_packed(cluster, batch) { count } else { 0 })
+            .map(|(batch, &count)| {
+                if is_packed(cluster, request, batch) {
+                    count
+                } else {
+                    0
+                }
+            })
             .collect();
         let Some(open) = lots::open_nodes(self, cluster, request, &members) else {
             return false;
