@@ -22,6 +22,12 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
+/// Whether the kubelet of a node with these taints does not answer.
+pub(crate) fn is_away(taints: &[Taint]) -> bool {
+    let mut taints = taints.iter();
+    taints.any(|taint| matches!(&*taint.key, NOT_READY | UNREACHABLE))
+}
+
 /// What a node is, for the core.
 pub fn node_spec(node: &api::Node, problems: &mut Problems) -> NodeSpec {
     let mut spec = NodeSpec {

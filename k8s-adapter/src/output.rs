@@ -18,7 +18,7 @@ use gangline::{
 use serde::{Serialize, Serializer};
 
 use self::devices::{Held, LinksReport, PartReport};
-use crate::load::Complaint;
+use crate::{load::Complaint, node::is_away};
 
 pub mod devices;
 pub mod text;
@@ -76,7 +76,7 @@ pub struct CardTotals {
     pub in_parts: u32,
     /// Free and healthy, on nodes that take members.
     pub free: u32,
-    /// Neither: unhealthy, or free on a cordoned node.
+    /// Neither: unhealthy, or free on a node that is cordoned or not ready.
     pub unusable: u32,
 }
 
@@ -332,6 +332,28 @@ fn unknown_cards(gang: &GangView<'_>, nodes: &Nodes<'_>) -> Vec<String> {
     unknown.into_iter().map(note).collect()
 }
 
+/// Notes on members that run where more is used than there is: nobody knows on which cards.
+fn uncounted(gang: &GangView<'_>, nodes: &Nodes<'_>) -> Vec<String> {
+    let has_none = |member: &&MemberView<'_>| has_place(member) && member.devices.is_empty();
+    let note = |member: &MemberView<'_>| {
+        let node = member.node.and_then(|node| nodes.get(node))?;
+        let kind = &member.wants_cards?.kind;
+        let numbered = node.cards.iter().any(|cards| cards.kind == *kind);
+        let (pod, node) = (member.name, node.name);
+        numbered.then(|| {
+            format!(
+                "pod {pod} runs on node {node}, whose cards cannot be used like that: more is used \
+                 there than there is, or in another way than the node says"
+            )
+        })
+    };
+    gang.members
+        .iter()
+        .filter(has_none)
+        .filter_map(note)
+        .collect()
+}
+
 /// Whether the member has a place now, bound or planned.
 fn has_place(member: &MemberView<'_>) -> bool {
     member.node.is_some() && matches!(member.state, MemberState::Planned | MemberState::Bound)
@@ -385,7 +407,10 @@ impl GangReport {
             reason: why.reason.map(Into::into),
             domains: why.domains,
             counterfactuals: why.counterfactuals.into_iter().map(Into::into).collect(),
-            notes: unknown_cards(gang, nodes),
+            notes: unknown_cards(gang, nodes)
+                .into_iter()
+                .chain(uncounted(gang, nodes))
+                .collect(),
         }
     }
 
@@ -492,7 +517,7 @@ pub fn card_totals(nodes: &[NodeView<'_>]) -> BTreeMap<String, CardTotals> {
             let kind = totals.entry(cards.kind.to_owned()).or_default();
             let held = held_cards(cards);
             let rest = cards.all.difference(held);
-            let free = if node.unschedulable {
+            let free = if node.unschedulable || is_away(node.taints) {
                 CardSet::EMPTY
             } else {
                 rest.difference(cards.unhealthy)

@@ -10,7 +10,7 @@ use alloc::{
 use super::{
     ask::{CardAsk, Part},
     hardware::{Hardware, Mode, Need},
-    inventory::Inventory,
+    inventory::{CardState, Inventory},
     links::Nearness,
     parts,
 };
@@ -115,6 +115,13 @@ impl Inventory {
             };
             return (Cause::CardsApart, apart.to_string());
         }
+        let alone = CardAsk {
+            group: None,
+            ..ask.clone()
+        };
+        if ask.group.is_some() && self.capacity(&alone) > 0 {
+            return (Cause::ShareGroup, String::new());
+        }
         let shared = CardAsk {
             exclusive: None,
             ..ask.clone()
@@ -128,6 +135,24 @@ impl Inventory {
             Some((_, Part::Share { .. })) => (Cause::Shares, String::new()),
             Some((_, Part::Replica)) => (Cause::Replicas, String::new()),
         }
+    }
+
+    /// Whether more of some card is taken than there is: somebody else placed a pod there.
+    pub(crate) fn is_overused(&self) -> bool {
+        let beyond = |hardware: &Hardware, card: u32, state: &CardState| {
+            let memory = u64::from(hardware.memory_mib);
+            let replicas = match hardware.mode(card) {
+                Mode::Replicas(replicas) => *replicas,
+                _ => u32::MAX,
+            };
+            state.compute_milli > 1000
+                || (memory > 0 && state.memory_mib > memory)
+                || state.replicas > replicas
+        };
+        self.pools().iter().any(|pool| {
+            let mut states = (0..).zip(self.states(pool));
+            states.any(|(card, state)| beyond(&pool.hardware, card, state))
+        })
     }
 
     /// For an ask for parts: how much one member needs of what is measured, how much members that

@@ -235,6 +235,7 @@ impl Scheduler {
             name: cluster.node_name(ix),
             path: path.collect(),
             unschedulable: spec.is_some_and(|spec| spec.unschedulable),
+            taints: spec.map_or(&[], |spec| &spec.taints),
             cards: cards.collect(),
             resources: resources.chain(counted).collect(),
         }

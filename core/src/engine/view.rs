@@ -9,7 +9,7 @@ use crate::{
     device::{Devices, links::LinkTable, model::CardModel, overhead::Need},
     explain::{Counterfactual, DomainAttempt, Reason},
     gang::life::Phase,
-    request::CardRequest,
+    request::{CardRequest, Taint},
     units::{Nanos, Uid},
 };
 
@@ -101,6 +101,8 @@ pub struct NodeView<'a> {
     pub path: Vec<Option<&'a str>>,
     /// Cordoned.
     pub unschedulable: bool,
+    /// Its taints.
+    pub taints: &'a [Taint],
     /// Its cards.
     pub cards: Vec<CardsView<'a>>,
     /// Other resources: name, free, allocatable. Free is negative on an over-committed node.

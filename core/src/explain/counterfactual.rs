@@ -221,7 +221,7 @@ impl Explainer {
         });
         for &(.., gang) in gangs.iter().take(TRIES) {
             let pods = by_gang.get(&gang)?;
-            if self.engine.fits_without(id, &members, pods).is_some() {
+            if self.fits_without(id, &members, pods) {
                 let pods = self.prune(id, &members, pods.clone());
                 return Some(self.named_departure(&pods));
             }
@@ -229,6 +229,45 @@ impl Explainer {
         let pods = self.crowded(id, &members, gangs.len())?;
         let pods = self.prune(id, &members, pods);
         Some(self.named_departure(&pods))
+    }
+
+    /// Whether a gang has a place when these pods are gone.
+    fn fits_without(&mut self, id: GangId, members: &Members, gone: &[u32]) -> bool {
+        let fits = self.engine.fits_without(id, members, gone);
+        fits.is_some() && (!self.frees_for_others(gone) || self.fits_after(id, gone))
+    }
+
+    /// Whether these pods are on a node where more is used than there is: what they leave is taken by
+    /// pods that run there already.
+    fn frees_for_others(&self, gone: &[u32]) -> bool {
+        let engine = &self.engine;
+        let charges = gone.iter().filter_map(|&pod| engine.pods.get(pod)?.charge);
+        let mut nodes: Vec<NodeIx> = charges.map(|charge| charge.node).collect();
+        nodes.dedup();
+        nodes.iter().any(|&node| {
+            if engine.cluster.node(node).cards.is_overused() {
+                return true;
+            }
+            let pods = engine.pods_on(node).iter();
+            pods.filter_map(|pod| engine.pods.get(pod.0)).any(|pod| {
+                let ask = engine.cluster.template(pod.template).cards.as_ref();
+                let has_cards =
+                    ask.is_some_and(|ask| engine.cluster.node(node).cards.pool(ask.kind).is_some());
+                has_cards && pod.charge.is_some_and(|charge| charge.devices.is_empty())
+            })
+        })
+    }
+
+    /// The same by the events that would happen, on a copy.
+    fn fits_after(&self, id: GangId, gone: &[u32]) -> bool {
+        let mut after = self.clone();
+        for pod in gone.iter().filter_map(|&pod| self.engine.pods.get(pod)) {
+            let uid = pod.spec.uid;
+            // Cannot be refused: it is there.
+            let _ = after.engine.apply(Event::PodGone { uid });
+        }
+        after.engine.cluster_mut().settle_order();
+        after.admits(id)
     }
 
     /// Pods that share a place, whose going together suffices: those of a node, least used first,
@@ -274,7 +313,7 @@ impl Explainer {
         }
         sets.push(others(self, &nodes));
         let works = |explainer: &mut Self, set: &Vec<u32>| {
-            !set.is_empty() && explainer.engine.fits_without(id, members, set).is_some()
+            !set.is_empty() && explainer.fits_without(id, members, set)
         };
         sets.into_iter().find(|set| works(self, set))
     }
@@ -291,7 +330,7 @@ impl Explainer {
                 let end = (at + chunk).min(pods.len());
                 let mut fewer = pods.clone();
                 fewer.drain(at..end);
-                if !fewer.is_empty() && self.engine.fits_without(id, members, &fewer).is_some() {
+                if !fewer.is_empty() && self.fits_without(id, members, &fewer) {
                     pods = fewer;
                 } else {
                     at = end;

@@ -47,7 +47,7 @@ impl Amount<'_> {
     fn number(self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self.resource {
             CPU => decimal(formatter, self.amount, 1000),
-            CARD_COMPUTE => write!(formatter, "{}m", self.amount),
+            CARD_COMPUTE if self.amount != 0 => write!(formatter, "{}m", self.amount),
             resource if is_bytes(resource) && self.amount != 0 => {
                 let (unit, word) = if self.amount.unsigned_abs() >= GIB.unsigned_abs() {
                     (GIB, "GiB")
@@ -410,6 +410,10 @@ impl Display for Counterfactual {
                         "its parts may lie on any cards, not only on {value}"
                     )
                 }
+                CardCondition::ShareGroup => {
+                    let group = value.rsplit('/').next().unwrap_or(value);
+                    write!(formatter, "it leaves its share group {group}")
+                }
                 CardCondition::Exclusive => formatter.write_str("it shares its cards with others"),
             },
             Counterfactual::Untaint { node, taint } if taint.ends_with("/not-ready") => {
@@ -520,6 +524,7 @@ mod tests {
         assert_eq!(shown("MIG slices of 20 GiB", 1), "1 MIG slice of 20 GiB");
         assert_eq!(shown("MIG slices of 20 GiB", 3), "3 MIG slices of 20 GiB");
         assert_eq!(shown(CARD_COMPUTE, 400), "400m of card compute");
+        assert_eq!(shown(CARD_COMPUTE, 0), "0 of card compute");
         assert_eq!(shown(CARD_MEMORY, 3 << 29), "1.5 GiB of card memory");
         assert_eq!(
             shown("memory", i64::MIN),

@@ -42,6 +42,8 @@ pub enum Cause {
     CardsApart,
     /// The cards with room serve somebody who has them for himself, or others use them already.
     CardExclusive,
+    /// The card of the member's share group has too little left.
+    ShareGroup,
     /// Cards that are given in another way than the member asks: only whole, or only in parts.
     CardsNotShared,
     /// Cards whose model has no such MIG profile, or none with so much memory.
@@ -295,6 +297,8 @@ pub enum CardCondition {
     Ids,
     /// On how many cards the parts of a member lie.
     Apart,
+    /// The same card as the other members of a group.
+    ShareGroup,
     /// Cards that serve nobody else.
     Exclusive,
 }
@@ -333,6 +337,7 @@ impl Cause {
                 | Self::CardLinks
                 | Self::CardsApart
                 | Self::CardExclusive
+                | Self::ShareGroup
                 | Self::CardsNotShared
                 | Self::SliceProfile
                 | Self::MpsReplicas
@@ -363,6 +368,7 @@ impl fmt::Display for Cause {
             Cause::CardLinks => "with too few free cards joined closely enough",
             Cause::CardsApart => "with free parts of cards not spread as needed",
             Cause::CardExclusive => "with cards in use by others",
+            Cause::ShareGroup => "where the card of its share group is full",
             Cause::CardsNotShared => "with cards that are not given in that way",
             Cause::SliceProfile => "with cards that have no such MIG profile",
             Cause::MpsReplicas => "with cards that MPS shares, one replica for a pod",

@@ -31,6 +31,7 @@ pub(crate) fn node<'a>(
         name,
         path: path.to_vec(),
         unschedulable: false,
+        taints: &[],
         cards: if cards > 0 { vec![kind] } else { Vec::new() },
         resources: vec![("cpu", 48_000, 64_000)],
     }

@@ -20,7 +20,7 @@ pub(super) const WIDTH: f32 = 380.0;
 /// More gangs than this are counted instead of listed, placed and waiting each.
 const ROWS: usize = 24;
 /// More pods without a group than this are counted instead of listed.
-const PODS: usize = 12;
+const PODS: usize = 24;
 /// Height of a line of text.
 const LINE: f32 = 16.0;
 /// Edge of the squares of the legend.

@@ -19,12 +19,13 @@ use crate::{
 };
 
 /// In the order in which a node's cards are tested for them.
-const CONDITIONS: [CardCondition; 6] = [
+const CONDITIONS: [CardCondition; 7] = [
     CardCondition::Models,
     CardCondition::Memory,
     CardCondition::Ids,
     CardCondition::Near,
     CardCondition::Apart,
+    CardCondition::ShareGroup,
     CardCondition::Exclusive,
 ];
 
@@ -54,6 +55,10 @@ fn take(condition: CardCondition, cards: &mut CardRequest) -> Option<String> {
                 Apart::Any => None,
             },
         },
+        CardCondition::ShareGroup => {
+            let group = core::mem::take(&mut cards.share_group);
+            (!group.is_empty()).then_some(group)
+        }
         CardCondition::Exclusive => {
             let exclusive = core::mem::take(&mut cards.exclusive);
             (!exclusive.is_empty()).then_some(exclusive)
