@@ -27,6 +27,8 @@ pub mod names;
 pub mod overhead;
 #[cfg(feature = "alloc")]
 mod parts;
+#[cfg(feature = "alloc")]
+pub(crate) mod patterns;
 
 #[cfg(feature = "alloc")]
 pub use allocator::NodeAllocator;
@@ -43,7 +45,7 @@ pub(crate) use hardware::Catalog;
 #[cfg(feature = "alloc")]
 pub use hardware::{NodeCardsError, check_cards, model_of, most_replicas};
 #[cfg(feature = "alloc")]
-pub(crate) use inventory::{CardUse, Inventory, KindIx, Pool};
+pub(crate) use inventory::{CardState, CardUse, Inventory, KindIx, Pool};
 #[cfg(feature = "alloc")]
 pub(crate) use lack::Measure;
 #[cfg(feature = "alloc")]

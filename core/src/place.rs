@@ -1,13 +1,16 @@
 //! The search: where every member of a gang goes, all judged against one state.
 //!
 //! Data enters as a [`Request`] and the cluster; a found plan is left *charged* to the cluster,
-//! noted in its journal, so that the caller keeps or undoes it in one step. Three stages, each only
+//! noted in its journal, so that the caller keeps or undoes it in one step. Four stages, each only
 //! entered when the one before has no answer:
 //!
 //! 1. [`greedy`]: fill classes in price order, smallest sufficient domain first. Finds nearly every
 //!    plan that exists, in time proportional to members and distinct states.
-//! 2. [`bound`]: proofs that no plan exists, by counting.
-//! 3. [`exhaust`]: depth-first over (sub-group, domain, member) with exact undo and symmetry
+//! 2. [`bound`]: proofs that no plan exists, by counting; parts of cards by [`lots`], which knows what
+//!    each card can give at once ([`cover`]).
+//! 3. The first stage again, with members that want one part of a card placed by what [`cover`] proposes
+//!    for all of them together.
+//! 4. [`exhaust`]: depth-first over (sub-group, domain, member) with exact undo and symmetry
 //!    breaking, under a budget of steps. Its "infeasible" is a proof, its "undecided" says so.
 //!
 //! Nothing here knows pods, queues or time. "Can this node give this, and what is left" is asked of
@@ -28,8 +31,10 @@ use crate::{
 };
 
 pub(crate) mod bound;
+mod cover;
 mod exhaust;
 mod greedy;
+mod lots;
 mod rates;
 pub(crate) mod relate;
 pub(crate) mod score;
@@ -129,7 +134,9 @@ impl Search {
         } else if bound::refutes(self, cluster, request) {
             // Counting costs one look at each node, an attempt that fails many placements.
             Outcome::Infeasible
-        } else if self.try_minimum(cluster, request, mark) {
+        } else if self.try_packed(cluster, request, mark)
+            || self.try_minimum(cluster, request, mark)
+        {
             Outcome::Found
         } else {
             self.exhaust(cluster, request)
@@ -189,6 +196,15 @@ impl Search {
         node: NodeIx,
     ) -> bool {
         relate::spread_allows(&mut self.relate, cluster, template, node)
+    }
+
+    fn try_packed(&mut self, cluster: &mut Cluster, request: &Request<'_>, mark: usize) -> bool {
+        if self.greedy_packed(cluster, request) && self.is_valid(cluster, request) {
+            return true;
+        }
+        self.retract(cluster, mark, 0);
+        self.unfix(request, request.tree.subtree(0));
+        false
     }
 
     fn try_minimum(&mut self, cluster: &mut Cluster, request: &Request<'_>, mark: usize) -> bool {

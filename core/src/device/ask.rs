@@ -246,6 +246,11 @@ impl CardAsk {
         matches!(self.source.want, CardWant::Slices { .. })
     }
 
+    /// Whether it asks for shares of memory or time.
+    pub(crate) fn asks_shares(&self) -> bool {
+        matches!(self.source.want, CardWant::Shares { .. })
+    }
+
     /// Cards, slices, shares or replicas asked for.
     pub(crate) fn count(&self) -> u32 {
         match &self.source.want {

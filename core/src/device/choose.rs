@@ -63,22 +63,36 @@ pub(crate) struct Wanted {
     pub(crate) most: usize,
 }
 
+/// How a listing of choices went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Listed {
+    /// There are no others.
+    pub(crate) is_complete: bool,
+    /// Places that were looked at.
+    pub(crate) looks: u64,
+}
+
 /// Every choice of devices for the next member with this ask that could matter for others, the usual
-/// one first. False: there are more than wanted.
+/// one first.
 pub(crate) fn choices(
     inventory: &Inventory,
     ask: &CardAsk,
     wanted: Wanted,
     found: &mut Vec<Devices>,
-) -> bool {
+) -> Listed {
+    let all = |is_complete| Listed {
+        is_complete,
+        looks: 0,
+    };
     let Some(usual) = choose(inventory, ask) else {
         // Room for a member, but no way found in the steps that a choice may take.
-        return inventory.capacity(ask) == 0;
+        return all(inventory.capacity(ask) == 0);
     };
     found.push(usual);
     let Some(pool) = inventory.pool(ask.kind) else {
-        return true;
+        return all(true);
     };
+    let mut looks = 0;
     let mut room = wanted.most.saturating_sub(1);
     let mut add = |devices: &Devices| {
         if *devices == usual {
@@ -105,10 +119,14 @@ pub(crate) fn choices(
             picker.all_starts = wanted.all_starts;
             picker.steps = wanted.most.saturating_mul(8);
             flow = picker.walk(0, &mut add);
+            looks = picker.looks;
         }
         flow
     };
-    flow.is_continue()
+    Listed {
+        is_complete: flow.is_continue(),
+        looks: looks + found.len() as u64,
+    }
 }
 
 /// Takes devices for a pod that is there whether it fits or not: those that are said if they can be
@@ -436,6 +454,8 @@ struct Picker<'a> {
     grouped: CardSet,
     /// Places that may still be tried.
     steps: usize,
+    /// Places that were listed.
+    looks: u64,
 }
 
 /// The usual choice tries at most so many places; it rarely tries more than one a part.
@@ -464,6 +484,7 @@ impl<'a> Picker<'a> {
             all_starts: true,
             grouped: inventory.grouped(pool.kind),
             steps: MOST_STEPS,
+            looks: 0,
         })
     }
 
@@ -550,7 +571,7 @@ impl<'a> Picker<'a> {
             if !fits || (self.all && !after_last) {
                 continue;
             }
-            if self.all && !touched && self.is_twin_of_any(card, &tried) {
+            if !touched && self.is_twin_of_any(card, &tried) {
                 continue;
             }
             tried.push(card);
@@ -570,6 +591,7 @@ impl<'a> Picker<'a> {
             places.retain(|place| (place.card, place.start) >= (last.card, last.start));
         }
         places.sort_unstable();
+        self.looks += self.cards.len() as u64 + places.len() as u64;
         for place in places {
             if self.steps == 0 {
                 return ControlFlow::Break(());

@@ -58,7 +58,7 @@ impl Pool {
     }
 
     /// Cards of which parts can be taken.
-    pub(super) fn partable(&self) -> CardSet {
+    pub(crate) fn partable(&self) -> CardSet {
         self.all.difference(self.unhealthy).difference(self.used)
     }
 }

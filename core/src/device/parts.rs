@@ -13,11 +13,15 @@ use super::{
     hardware::{Hardware, Mode, Need},
     inventory::{CardState, Inventory, Pool},
     mig::{Geometry, MigState, ProfileIx},
+    patterns::{self, Maximal},
 };
 use crate::{engine::view::Part as PartShape, request::Apart};
 
 /// Numbers of parts by entry of the request.
-type Counts = [u16; MOST_PROFILES];
+type Counts = [u32; MOST_PROFILES];
+
+/// Numbers of parts that a card can give together.
+type Combinations = Maximal<MOST_PROFILES>;
 
 /// How many members with an ask for parts fit on a pool.
 pub(super) fn capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> u32 {
@@ -239,11 +243,23 @@ fn mixed_capacity(
     let Some(geometry) = hardware.geometry() else {
         return 0;
     };
-    let of_cards: SmallVec<[Combinations; 8]> = cards
-        .iter()
-        .filter_map(|&card| Some((card, states.get(card as usize)?)))
-        .map(|(card, state)| combinations(geometry, hardware.mode(card), state.mig, entries))
-        .collect();
+    let needs: SmallVec<[Option<Need>; MOST_PROFILES]> =
+        entries.iter().map(|(_, need)| Some(need.clone())).collect();
+    let mut of_cards: SmallVec<[Combinations; 8]> = SmallVec::new();
+    let mut known: SmallVec<[(&Mode, MigState); 8]> = SmallVec::new();
+    for &card in cards {
+        let Some(state) = states.get(card as usize) else {
+            continue;
+        };
+        let alike = (hardware.mode(card), state.mig);
+        let mut found = Combinations::default();
+        match known.iter().position(|other| *other == alike) {
+            Some(at) => found.clone_from(&of_cards[at]),
+            None => patterns::of_instances(geometry, alike.0, alike.1, &needs, &mut found),
+        }
+        known.push(alike);
+        of_cards.push(found);
+    }
     // Of each entry at most so many members, whatever the others take.
     let most = |entry: usize| {
         let sum: u32 = of_cards
@@ -256,7 +272,6 @@ fn mixed_capacity(
                     .max()
                     .unwrap_or(0)
             })
-            .map(u32::from)
             .sum();
         sum / entries[entry].0.max(1)
     };
@@ -265,9 +280,7 @@ fn mixed_capacity(
         let on_card = |counts: &Combinations| {
             let members = |counts: &Counts| {
                 let entries = entries.iter().zip(counts);
-                entries
-                    .map(|((count, _), &fits)| u32::from(fits) / count)
-                    .min()
+                entries.map(|((count, _), &fits)| fits / count).min()
             };
             counts.list.iter().filter_map(members).max().unwrap_or(0)
         };
@@ -301,7 +314,7 @@ fn mixed_fits(
 ) -> bool {
     let mut wanted = Counts::default();
     for (slot, (count, _)) in wanted.iter_mut().zip(entries) {
-        *slot = u16::try_from(count.saturating_mul(members)).unwrap_or(u16::MAX);
+        *slot = count.saturating_mul(members);
     }
     let limit = if apart == Apart::Distinct {
         members
@@ -310,20 +323,27 @@ fn mixed_fits(
     };
     let mut reached = Combinations::default();
     reached.add(Counts::default());
+    // What a card can add; cards next to each other are often alike.
+    let mut added = Combinations::default();
+    let mut added_by: Option<&Combinations> = None;
     for combinations in of_cards {
         let mut next = Combinations::default();
         if reached.list.len() > MOST_SUMS {
             return true;
         }
-        for sum in &reached.list {
+        if added_by.is_none_or(|before| before.list != combinations.list) {
+            added.list.clear();
             for counts in &combinations.list {
-                visit_within(*counts, limit, &mut |counts| {
-                    let mut total = *sum;
-                    for ((slot, more), wanted) in total.iter_mut().zip(counts).zip(wanted) {
-                        *slot = slot.saturating_add(more).min(wanted);
-                    }
-                    next.add(total);
-                });
+                let useful = core::array::from_fn(|entry| counts[entry].min(wanted[entry]));
+                visit_within(useful, limit, 0, &mut |counts| added.add(counts));
+            }
+            added_by = Some(combinations);
+        }
+        for sum in &reached.list {
+            for more in &added.list {
+                next.add(core::array::from_fn(|entry| {
+                    sum[entry].saturating_add(more[entry]).min(wanted[entry])
+                }));
             }
         }
         reached = next;
@@ -334,96 +354,20 @@ fn mixed_fits(
     reached.list.contains(&wanted)
 }
 
-/// The largest parts of a combination with at most `limit` parts in all.
-fn visit_within(counts: Counts, limit: u32, visit: &mut dyn FnMut(Counts)) {
-    let sum: u32 = counts.iter().map(|&count| u32::from(count)).sum();
+/// The largest parts of a combination with at most `limit` parts in all, each once: entries before
+/// `from` stay as they are.
+fn visit_within(counts: Counts, limit: u32, from: usize, visit: &mut dyn FnMut(Counts)) {
+    let sum: u32 = counts.iter().sum();
     if sum <= limit {
         visit(counts);
         return;
     }
-    for entry in 0..MOST_PROFILES {
+    for entry in from..MOST_PROFILES {
         if counts[entry] > 0 {
             let mut fewer = counts;
             fewer[entry] -= 1;
-            visit_within(fewer, limit, visit);
+            visit_within(fewer, limit, entry, visit);
         }
-    }
-}
-
-/// Numbers of parts that can be had together, without those that are part of another.
-#[derive(Clone, Debug, Default)]
-struct Combinations {
-    list: SmallVec<[Counts; 12]>,
-}
-
-impl Combinations {
-    fn add(&mut self, counts: Counts) {
-        let covers =
-            |one: &Counts, other: &Counts| one.iter().zip(other).all(|(one, other)| one >= other);
-        if self.list.iter().any(|known| covers(known, &counts)) {
-            return;
-        }
-        self.list.retain(|known| !covers(&counts, known));
-        self.list.push(counts);
-    }
-}
-
-/// All ways to fill a card with parts of the entries.
-fn combinations(
-    geometry: &Geometry,
-    mode: &Mode,
-    mig: MigState,
-    entries: &[(u32, Need)],
-) -> Combinations {
-    let mut found = Combinations::default();
-    let mut placements: SmallVec<[(ProfileIx, u8); 48]> = SmallVec::new();
-    for (profile, start) in geometry.placements() {
-        let wanted =
-            |need: &Need| matches!(need, Need::Slice(profiles) if profiles.contains(&profile));
-        if starts(geometry, mode, mig, profile) >> start & 1 == 1
-            && entries.iter().any(|(_, need)| wanted(need))
-        {
-            placements.push((profile, start));
-        }
-    }
-    fill(
-        geometry,
-        &placements,
-        mig,
-        entries,
-        Counts::default(),
-        &mut found,
-    );
-    found
-}
-
-fn fill(
-    geometry: &Geometry,
-    placements: &[(ProfileIx, u8)],
-    mig: MigState,
-    entries: &[(u32, Need)],
-    counts: Counts,
-    found: &mut Combinations,
-) {
-    let mut is_full = true;
-    for (at, &(profile, start)) in placements.iter().enumerate() {
-        let Some(after) = geometry.put(mig, profile, start) else {
-            continue;
-        };
-        for (entry, (_, need)) in entries.iter().enumerate() {
-            let Need::Slice(profiles) = need else {
-                continue;
-            };
-            if profiles.contains(&profile) {
-                is_full = false;
-                let mut more = counts;
-                more[entry] += 1;
-                fill(geometry, &placements[at + 1..], after, entries, more, found);
-            }
-        }
-    }
-    if is_full {
-        found.add(counts);
     }
 }
 
@@ -515,9 +459,11 @@ mod tests {
             }
             for &state in &states {
                 for list in &lists {
-                    let entry = [(1, Need::Slice(list.as_slice().into()))];
-                    let best = combinations(geometry, &Mode::MigDynamic, state, &entry);
-                    let best = best.list.iter().map(|counts| u32::from(counts[0])).max();
+                    let need = [Some(Need::Slice(list.as_slice().into()))];
+                    let mut found = Maximal::<1>::default();
+                    let mode = &Mode::MigDynamic;
+                    patterns::of_instances(geometry, mode, state, &need, &mut found);
+                    let best = found.list.iter().map(|counts| counts[0]).max();
                     let most = most_of(geometry, state, list);
                     assert_eq!(Some(most), best, "{product} {state:?} {list:?}");
                 }

@@ -26,6 +26,9 @@ use crate::{
 /// known, in MiB.
 const TYPICAL_CARD_MIB: u64 = 81_920;
 
+/// A profile's part of the mix is told in so many parts of the one that is asked for most.
+const MIX_PARTS: u128 = 256;
+
 /// Each time prices come, so much of what was seen before is forgotten: 1/64, so that the mix is of
 /// the last few thousand members.
 const FORGET: u32 = 6;
@@ -61,6 +64,7 @@ impl Market {
                 && list.prices.catalogue() == &self.catalogue
                 && list.profiles == self.profiles
         };
+        let tables = previous.map_or(&[][..], |list| &list.slices);
         let previous = previous.filter(same).map(|list| &list.prices);
         PriceList {
             products: self.products.clone(),
@@ -69,13 +73,14 @@ impl Market {
             slices: self
                 .slices
                 .iter()
-                .map(|&geometry| self.worth_of(geometry))
+                .map(|&geometry| self.worth_of(geometry, tables))
                 .collect(),
         }
     }
 
-    /// The worth of cards with a geometry for the slices of the mix.
-    fn worth_of(&self, geometry: &'static mig::Geometry) -> MigWorth {
+    /// The worth of cards with a geometry for the slices of the mix; an earlier table if there is one
+    /// for the same.
+    fn worth_of(&self, geometry: &'static mig::Geometry, earlier: &[MigWorth]) -> MigWorth {
         let asked = |name: &str| -> u64 {
             let types = self.mix.types().iter();
             let weights = types.filter_map(|(work, weight)| match work.demand {
@@ -92,14 +97,16 @@ impl Market {
             .iter()
             .map(|one| asked(one.name))
             .collect();
-        // Only ratios matter.
-        let most = weights.iter().copied().max().unwrap_or(0);
-        let scale = most / (1 << 24) + 1;
-        let weights: Vec<u32> = weights
-            .iter()
-            .map(|&weight| (weight / scale) as u32)
-            .collect();
-        MigWorth::solve(geometry, &weights, mig::Market::default())
+        // Only ratios matter, and these roughly: a mix that hardly changes keeps its table.
+        let most = weights.iter().copied().max().unwrap_or(0).max(1);
+        let part = |weight: u64| (u128::from(weight) * MIX_PARTS).div_ceil(most.into()) as u32;
+        let weights: Vec<u32> = weights.into_iter().map(part).collect();
+        let market = mig::Market::default();
+        let same = |table: &&MigWorth| table.geometry().name == geometry.name;
+        match earlier.iter().find(same) {
+            Some(table) => table.solve_again(&weights, market),
+            None => MigWorth::solve(geometry, &weights, market),
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Request, Search};
+use super::{Request, Search, lots};
 use crate::{
     cluster::{
         Cluster, NodeIx,
@@ -16,6 +16,9 @@ use crate::{
     },
     device::CardAsk,
 };
+
+/// Steps to try what cards can give together.
+const MOST_STEPS: u64 = 10_000;
 
 /// Memory that is kept between searches.
 #[derive(Clone, Debug, Default)]
@@ -120,7 +123,46 @@ pub(super) fn could_hold(
     }
     // When every member is needed, all of them must fit together, resource by resource.
     let needs_all = ix == 0 && all && needs_every_member(request);
-    !needs_all || fits_by_sums(search, cluster, request)
+    (!needs_all || fits_by_sums(search, cluster, request))
+        && (ix != 0 || parts_may_fit(search, cluster, request))
+}
+
+/// Whether the parts of cards that the gang cannot do without may fit, all together.
+fn parts_may_fit(search: &mut Search, cluster: &mut Cluster, request: &Request<'_>) -> bool {
+    let asks_parts = |batch: &super::Batch| {
+        let ask = cluster.template(batch.template).cards.as_ref();
+        ask.is_some_and(|ask| ask.whole() == 0)
+    };
+    if !request.batches.iter().any(asks_parts) {
+        return true;
+    }
+    let batches = 0..request.batches.len();
+    let members: Vec<u32> = batches.map(|batch| needed(request, batch)).collect();
+    let Some(open) = lots::open_nodes(search, cluster, request, &members) else {
+        return true;
+    };
+    let wants = lots::Wants::new(cluster, request, &members);
+    let mut lots = lots::Lots::new(cluster, &wants, &open, false);
+    let fits = lots.may_fit(&wants, MOST_STEPS);
+    search.steps += lots.cover.steps;
+    fits
+}
+
+/// The fewest members of a batch that every plan has, since all the others cannot make up for them.
+fn needed(request: &Request<'_>, batch: usize) -> u32 {
+    let wanted = request.batches[batch];
+    let (mut low, mut high) = (0, wanted.count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let left_out = wanted.count - middle;
+        let with = |leaf| available(request, leaf) - if leaf == wanted.leaf { left_out } else { 0 };
+        if request.tree.standing(0, &with).met {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    high
 }
 
 /// Whether leaving out any member breaks the minimum.

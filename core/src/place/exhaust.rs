@@ -1,4 +1,4 @@
-//! Stage 3: depth-first search with exact undo. Its "infeasible" is a proof.
+//! Stage 4: depth-first search with exact undo. Its "infeasible" is a proof.
 //!
 //! The tree is walked in pre-order as a list of [`Step`]s: fix the domain of a sub-group that needs
 //! one, place the members of a batch one by one, check a finished sub-group. Members of a batch are
@@ -101,6 +101,13 @@ const MOST_REMEMBERED: usize = 32;
 
 /// On one node so many ways to give a member its devices are tried.
 const MOST_WAYS: usize = 1 << 12;
+
+/// So many places that are looked at for a member's devices cost as much as a step.
+const LOOKS_IN_STEP: u64 = 4;
+
+/// What it costs more to give a member parts of cards: the node's capacity for every role is counted
+/// anew.
+const STEPS_OF_PARTS: u64 = 2;
 
 const NOBODY: u32 = u32::MAX;
 
@@ -317,11 +324,11 @@ impl Search {
                         most: MOST_WAYS,
                     };
                     let cards = &cluster.node(node).cards;
-                    let all = device::choices(cards, ask, wanted, &mut choices);
-                    self.exhaust.is_cut |= !all;
+                    let listed = device::choices(cards, ask, wanted, &mut choices);
+                    self.exhaust.is_cut |= !listed.is_complete;
+                    self.steps += listed.looks / LOOKS_IN_STEP;
                 }
             }
-            self.steps += choices.len() as u64 / 16;
             // Alike members can change places: what failed for one before fails for this one.
             let barred = &self.exhaust.barred;
             let ways = choices
@@ -450,6 +457,9 @@ impl Search {
                     return Some(frame.step + 1);
                 }
                 (Step::Members(batch), Choice::Node(node, devices)) => {
+                    if devices.slices().next().is_some() {
+                        self.steps += STEPS_OF_PARTS;
+                    }
                     self.put_with(cluster, request, batch, node, devices);
                     if self.spread_can_hold(cluster, request, batch, node) {
                         return Some(frame.step);

@@ -19,6 +19,7 @@ use crate::{
 
 mod domains;
 mod fill;
+mod packed;
 
 /// Price, rank, node.
 type Candidate = Reverse<(i64, u32, NodeIx)>;
@@ -35,6 +36,8 @@ pub(crate) struct Scratch {
     capacities: Vec<u32>,
     /// Stack of child lists.
     children: Vec<u32>,
+    /// Parts of cards are packed by patterns where placing one by one fails.
+    packs: bool,
 }
 
 /// How much of a sub-tree must be placed.
@@ -52,7 +55,14 @@ impl Search {
     /// Tries to place every member of the gang.
     pub(super) fn greedy_all(&mut self, cluster: &mut Cluster, request: &Request<'_>) -> bool {
         self.relate.forget();
+        self.greedy.packs = false;
         self.enter(cluster, request, 0, Aim::All)
+    }
+
+    /// The same with parts of cards packed by patterns, from here on.
+    pub(super) fn greedy_packed(&mut self, cluster: &mut Cluster, request: &Request<'_>) -> bool {
+        self.greedy.packs = Self::can_pack(cluster, request);
+        self.greedy.packs && self.enter(cluster, request, 0, Aim::All)
     }
 
     /// Tries to meet the gang's minimum.
@@ -232,8 +242,37 @@ impl Search {
         self.inside(cluster, request, ix, aim)
     }
 
-    /// Places the members of a sub-tree whose domain is fixed.
+    /// Places the members of a sub-tree whose domain is fixed: role by role, and where that fails and
+    /// packing is on, by patterns.
     fn inside(&mut self, cluster: &mut Cluster, request: &Request<'_>, ix: u32, aim: Aim) -> bool {
+        let (mark, keep) = (cluster.begin(), self.placed.len());
+        if self.role_by_role(cluster, request, ix, aim) {
+            return true;
+        }
+        if !self.greedy.packs {
+            return false;
+        }
+        self.retract(cluster, mark, keep);
+        self.unfix(request, ix + 1..request.tree.subtree(ix).end);
+        if !self.packed(cluster, request, ix, aim) {
+            return false;
+        }
+        match (aim, request.tree.nodes[ix as usize].kind) {
+            (Aim::Minimum | Aim::Start, TreeKind::Inner(Minimum::Members(least))) => {
+                let least_one = u32::from(aim == Aim::Start);
+                self.top_up(cluster, request, ix, least.max(least_one))
+            }
+            _ => true,
+        }
+    }
+
+    fn role_by_role(
+        &mut self,
+        cluster: &mut Cluster,
+        request: &Request<'_>,
+        ix: u32,
+        aim: Aim,
+    ) -> bool {
         match request.tree.nodes[ix as usize].kind {
             TreeKind::Leaf { min, .. } => {
                 let wanted = match aim {

@@ -1,6 +1,7 @@
 //! What prices know of nodes: kinds, card states, node states. Plain data, no decisions.
 
 use alloc::vec::Vec;
+use core::iter::successors;
 
 use smallvec::SmallVec;
 
@@ -250,6 +251,33 @@ impl NodeState {
                 fits
             }
         }
+    }
+
+    /// How many of the type fit when nothing else comes; slices of a card that can be cut are counted
+    /// as the geometry lists their starts. `u64::MAX` for work that needs nothing. O(cards).
+    pub(super) fn most(&self, work: &WorkType, catalogue: &Catalogue) -> u64 {
+        if !work.may_use(self.kind) {
+            return 0;
+        }
+        let milli_cpu = self.milli_cpu.max(0);
+        let by_cpu = milli_cpu.checked_div(work.milli_cpu.max(0));
+        let cards = self.cards.iter();
+        let by_cards = match work.demand {
+            Demand::None => None,
+            Demand::Whole { count } => self.free_cards().checked_div(count.into()),
+            Demand::Share { milli } => {
+                let shares = cards.map(|card| card.milli().unwrap_or(0).checked_div(milli));
+                shares.map(|shares| shares.map(usize::from)).sum()
+            }
+            Demand::Slice { profile } => {
+                let geometry = catalogue.geometry(self.kind);
+                let one_more = |card: &CardState| card.cuts(geometry?, profile).next();
+                let slices = |&card: &CardState| successors(one_more(&card), one_more).count();
+                Some(cards.map(slices).sum())
+            }
+        };
+        let by_cpu = by_cpu.map_or(u64::MAX, i64::unsigned_abs);
+        by_cpu.min(by_cards.map_or(u64::MAX, |count| count as u64))
     }
 
     /// Calls `visit` with each distinct state that this one can become when work of the type is

@@ -29,6 +29,8 @@ const BELIEF_SPREAD: f64 = 0.25;
 const PER_MILLI_CPU: f64 = 3000.0;
 /// Share of a round in the average supply once many rounds were made.
 const LEAST_STEP: f64 = 0.002;
+/// How far below the supply the price is taken, in pieces of work.
+const HALF_A_PIECE: f64 = 0.5;
 /// No type is worth less than this part of its size.
 const LEAST_CHANCE: f64 = 1e-4;
 
@@ -85,6 +87,8 @@ pub(super) struct Problem<'a> {
     full: Vec<f64>,
     /// How often each type is asked for until as much as is left was asked for.
     demand: Vec<f64>,
+    /// How many of each type fit into the fleet when nothing else comes.
+    most: Vec<f64>,
     fleet: Vec<(Left, f64)>,
 }
 
@@ -120,6 +124,13 @@ impl<'a> Problem<'a> {
         let demand = types
             .iter()
             .map(|&(_, weight)| (arrivals * weight as f64 / all).max(1e-9));
+        let most = types.iter().map(|(work, _)| {
+            let all = fleet.iter().map(|&(state, count)| {
+                let one = state.most(work, catalogue);
+                one.saturating_mul(*count)
+            });
+            all.fold(0, u64::saturating_add) as f64
+        });
         Self {
             catalogue,
             layout,
@@ -129,6 +140,7 @@ impl<'a> Problem<'a> {
                 .collect(),
             full: full.collect(),
             demand: demand.collect(),
+            most: most.collect(),
             fleet: fleet
                 .iter()
                 .filter_map(|(state, count)| Some((layout.left(state)?, *count as f64)))
@@ -147,9 +159,10 @@ impl<'a> Problem<'a> {
         let count = self.full.len();
         let mut supply: Vec<f64> = match earlier {
             Some(earlier) => {
-                let pairs = earlier.ratios.iter().zip(&self.demand);
-                pairs
-                    .map(|(&ratio, demand)| ratio as f64 / ONE * demand)
+                // An average forgets slowly: what is gone since must not count as supply any more.
+                let known = earlier.ratios.iter().zip(&self.demand).zip(&self.most);
+                known
+                    .map(|((&ratio, demand), &most)| (ratio as f64 / ONE * demand).min(most))
                     .collect()
             }
             None => vec![0.0; count],
@@ -187,14 +200,17 @@ impl<'a> Problem<'a> {
     /// Size times the chance that more is asked for than is supplied: exp(-z^k), where z is supply
     /// over the demand that is believed in, and k grows with how sure that demand is. Of a type that
     /// is asked for twice, often none comes and often four; so some room for it has its price long
-    /// before it is short.
+    /// before it is short. Work comes in whole pieces: what is lost with the last piece of room is the
+    /// chance that one is asked for, not that of a second one, so the chance is taken in the middle of
+    /// the piece.
     fn prices(&self, belief: f64, supply: &[f64]) -> Vec<f64> {
         let types = self.full.iter().zip(&self.demand).zip(supply);
         types
             .map(|((full, demand), supply)| {
                 let expected = belief * demand;
                 let spread = libm::sqrt(BELIEF_SPREAD * BELIEF_SPREAD + 1.0 / expected);
-                let chance = libm::exp(-libm::pow(supply / expected, 1.0 / spread));
+                let before = (supply - HALF_A_PIECE).max(0.0);
+                let chance = libm::exp(-libm::pow(before / expected, 1.0 / spread));
                 full * chance.max(LEAST_CHANCE)
             })
             .collect()

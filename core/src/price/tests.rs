@@ -291,6 +291,62 @@ fn nodes_that_alone_have_the_processor_time_for_a_type_are_kept_for_it() {
 }
 
 #[test]
+fn what_is_gone_since_the_last_prices_is_no_supply() {
+    let catalogue = catalogue(&[kind(8, 96_000), kind(8, 128_000)]);
+    let big = whole(8, 120_000);
+    let mix = mix(&[(big.clone(), 1), (whole(1, 11_000), 790)]);
+    let fleet = |big_free, big_taken| {
+        vec![
+            (state(0, 96_000, &[1000; 8]), 90),
+            (state(1, 128_000, &[1000; 8]), big_free),
+            (state(1, 117_000, &[0, 1000]), big_taken),
+        ]
+    };
+    let price = |prices: &Prices| {
+        let of_big = prices.prices().find(|(work, _)| **work == big);
+        of_big.map_or(0, |(_, price)| price)
+    };
+    let before = Prices::solve(&catalogue, &mix, &fleet(10, 0), None, Effort::FIRST);
+    let follow = |fleet: &[(NodeState, u64)]| {
+        let prices = Prices::solve(&catalogue, &mix, fleet, Some(&before), Effort::FOLLOW);
+        price(&prices)
+    };
+    let (kept, gone) = (follow(&fleet(10, 0)), follow(&fleet(0, 10)));
+    assert!(kept < 6_500_000_000, "there are ten places for one: {kept}");
+    assert!(gone > 7_900_000_000, "there is none: {gone}");
+}
+
+#[test]
+fn the_most_of_one_type_is_what_processor_time_and_cards_hold() {
+    let catalogue = Catalogue {
+        kinds: vec![NodeKind {
+            geometry: Some(0),
+            ..kind(4, 10_000)
+        }],
+        geometries: vec![geometry()],
+    };
+    let cards = [400, 1000, 1000].map(CardState::left);
+    let cards = cards.into_iter().chain([CardState::sliced(0b0001)]);
+    let node = NodeState::new(0, 10_000, cards);
+    let most = |work: WorkType| node.most(&work, &catalogue);
+    assert_eq!(most(whole(1, 0)), 2);
+    assert_eq!(most(whole(2, 6000)), 1);
+    assert_eq!(most(whole(3, 0)), 0);
+    assert_eq!(most(share(300, 0)), 1 + 3 + 3);
+    assert_eq!(most(share(300, 2500)), 4);
+    assert_eq!(most(slice(0, 0)), 4 + 4 + 3);
+    assert_eq!(most(slice(1, 0)), 2 + 2 + 1);
+    assert_eq!(most(slice(2, 0)), 2);
+    assert_eq!(most(share(0, 3000)), 3);
+    assert_eq!(most(share(0, 0)), u64::MAX);
+    let elsewhere = WorkType {
+        allowed: Some(KindSet::from_iter([1])),
+        ..whole(1, 0)
+    };
+    assert_eq!(most(elsewhere), 0);
+}
+
+#[test]
 fn the_same_input_gives_the_same_prices_in_any_order() {
     let (catalogue, mix, mut fleet) = scarce();
     let solve = |fleet: &[(NodeState, u64)]| {
@@ -313,7 +369,7 @@ fn prices_are_what_they_were() {
     assert_eq!(found, PINNED);
 }
 
-const PINNED: [Nano; 2] = [410_069_982, 429_053_425];
+const PINNED: [Nano; 2] = [415_348_483, 445_175_398];
 
 #[test]
 fn without_a_mix_the_fullest_place_costs_least() {

@@ -291,6 +291,18 @@ impl Geometry {
         self.grid.reach(state)
     }
 
+    /// Every multiset of profiles that can still be added, the empty one included, as the number of
+    /// instances of each profile. At most 128; each is a few look-ups.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn multisets(&self, state: MigState) -> impl Iterator<Item = [u8; 16]> + use<> {
+        let (reach, grid) = (self.reach(state), self.grid);
+        let numbers = (0..u128::BITS).filter(move |number| reach >> number & 1 == 1);
+        numbers.map(move |number| {
+            let code = grid.multiset(number);
+            core::array::from_fn(|profile| (code >> (4 * profile) & 0xF) as u8)
+        })
+    }
+
     /// The start that leaves the most open: highest [`flexibility`](Self::flexibility), then
     /// highest [`flexibility_of_all`](Self::flexibility_of_all), then the lowest unit. `None` if no
     /// instance fits. O(1): one look-up.

@@ -42,6 +42,8 @@ pub struct Grid {
     flexibility_of_all: &'static [u16],
     /// By row: which multisets these are, by numbers that mean the same in every row.
     reach: &'static [u128],
+    /// By number: the multiset, four bits for each profile's count.
+    multisets: &'static [u64],
 }
 
 const NO_START: u8 = u8::MAX;
@@ -92,6 +94,13 @@ impl Grid {
     /// Which multisets of profiles can still be added.
     pub(super) fn reach(&self, state: MigState) -> u128 {
         let found = self.reach.get(self.form.row(state));
+        found.copied().unwrap_or(0)
+    }
+
+    /// The multiset with a number, four bits for each profile's count.
+    #[cfg(feature = "alloc")]
+    pub(super) fn multiset(&self, number: u32) -> u64 {
+        let found = self.multisets.get(number as usize);
         found.copied().unwrap_or(0)
     }
 
@@ -197,6 +206,7 @@ struct Tables<const CELLS: usize, const ROWS: usize> {
     flexibility: [u16; ROWS],
     flexibility_of_all: [u16; ROWS],
     reach: [u128; ROWS],
+    multisets: [u64; MULTISETS],
 }
 
 /// Multisets of slots, numbered as they are met. The empty one is number 0.
@@ -256,6 +266,7 @@ const fn build<const CELLS: usize, const ROWS: usize>(
         flexibility: [0; ROWS],
         flexibility_of_all: [0; ROWS],
         reach: [0; ROWS],
+        multisets: [0; MULTISETS],
     };
     let mut multisets = Multisets::new();
     let mut row = ROWS;
@@ -301,6 +312,7 @@ const fn build<const CELLS: usize, const ROWS: usize>(
         tables.flexibility[row] = (set & multisets.base).count_ones() as u16;
         tables.flexibility_of_all[row] = set.count_ones() as u16;
     }
+    tables.multisets = multisets.codes;
     tables
 }
 
@@ -376,6 +388,7 @@ pub(crate) static EIGHTHS: Grid = Grid {
     flexibility: &EIGHTHS_TABLES.flexibility,
     flexibility_of_all: &EIGHTHS_TABLES.flexibility_of_all,
     reach: &EIGHTHS_TABLES.reach,
+    multisets: &EIGHTHS_TABLES.multisets,
 };
 
 /// A30.
@@ -401,6 +414,7 @@ pub(crate) static FOURTHS: Grid = Grid {
     flexibility: &FOURTHS_TABLES.flexibility,
     flexibility_of_all: &FOURTHS_TABLES.flexibility_of_all,
     reach: &FOURTHS_TABLES.reach,
+    multisets: &FOURTHS_TABLES.multisets,
 };
 
 /// RTX PRO 6000 Blackwell.
@@ -446,4 +460,5 @@ pub(crate) static TWELFTHS: Grid = Grid {
     flexibility: &TWELFTHS_TABLES.flexibility,
     flexibility_of_all: &TWELFTHS_TABLES.flexibility_of_all,
     reach: &TWELFTHS_TABLES.reach,
+    multisets: &TWELFTHS_TABLES.multisets,
 };

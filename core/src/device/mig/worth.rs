@@ -31,6 +31,34 @@ pub struct MigWorth {
     /// Starts of instances and worth, by mask. The first entry of a mask is what a state with other
     /// starts is worth.
     states: Vec<(u16, i64)>,
+    /// `None` for a table without a mix.
+    solved_for: Option<Question>,
+}
+
+/// What a table was solved for: with the geometry, all that it depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Question {
+    /// By profile, without a common divisor.
+    weights: Vec<u32>,
+    market: Market,
+}
+
+impl Question {
+    /// `None` if nothing is asked for.
+    fn new(geometry: &Geometry, weights: &[u32], market: Market) -> Option<Self> {
+        let weight = |at| weights.get(at).copied().unwrap_or(0);
+        let mut weights: Vec<u32> = (0..geometry.profiles.len()).map(weight).collect();
+        let divisor = weights.iter().copied().fold(0, gcd);
+        for weight in &mut weights {
+            *weight = weight.checked_div(divisor)?;
+        }
+        Some(Self { weights, market })
+    }
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 impl MigWorth {
@@ -49,7 +77,11 @@ impl MigWorth {
     /// Profiles of the same size and starts count as one. O(rounds x states x profiles): some 50 ms
     /// on an 8-unit card.
     pub fn solve(geometry: &'static Geometry, weights: &[u32], market: Market) -> Self {
-        let Some(chain) = Chain::new(geometry, weights) else {
+        let question = Question::new(geometry, weights, market);
+        let chain = question
+            .as_ref()
+            .and_then(|question| Chain::new(geometry, &question.weights));
+        let Some(chain) = chain else {
             return Self::plain(geometry);
         };
         let solved = market.solve(&chain);
@@ -57,7 +89,7 @@ impl MigWorth {
         let plain = |mask| plain_worth(geometry, mask) as f64;
         let (empty, scale) = (plain(0), Chain::depth(&solved) / plain(0).max(1.0));
         let fixed = |worth: f64| (worth * Self::SLICE as f64) as i64;
-        let mut table = Self::from_masks(geometry, |mask| {
+        let table = Self::from_masks(geometry, |mask| {
             let known = solved.iter().zip(&chain.states);
             let (mut sum, mut weight) = (0.0, 0.0);
             for (state, _) in known.filter(|(_, known)| known.mask == mask) {
@@ -79,8 +111,22 @@ impl MigWorth {
             states.extend(known.map(|(state, known)| (known.begins(), fixed(state.worth))));
             first.push(states.len() as u16);
         }
-        (table.first, table.states) = (first, states);
-        table
+        Self {
+            geometry,
+            first,
+            states,
+            solved_for: question,
+        }
+    }
+
+    /// The table of [`solve`](Self::solve) for the same geometry, which is this one if it was solved
+    /// for the same ratios and market: for a mix that is told again and again.
+    #[must_use]
+    pub fn solve_again(&self, weights: &[u32], market: Market) -> Self {
+        if self.solved_for == Question::new(self.geometry, weights, market) {
+            return self.clone();
+        }
+        Self::solve(self.geometry, weights, market)
     }
 
     fn from_masks(geometry: &'static Geometry, worth: impl Fn(u16) -> i64) -> Self {
@@ -89,6 +135,7 @@ impl MigWorth {
             geometry,
             first: (0..=masks).collect(),
             states: (0..masks).map(|mask| (0, worth(mask))).collect(),
+            solved_for: None,
         }
     }
 
@@ -135,6 +182,7 @@ struct Form {
     geometry: alloc::string::String,
     first: Vec<u16>,
     states: Vec<(u16, i64)>,
+    solved_for: Option<Question>,
 }
 
 #[cfg(feature = "serde")]
@@ -144,6 +192,7 @@ impl From<MigWorth> for Form {
             geometry: worth.geometry.name.into(),
             first: worth.first,
             states: worth.states,
+            solved_for: worth.solved_for,
         }
     }
 }
@@ -165,6 +214,7 @@ impl TryFrom<Form> for MigWorth {
                 geometry,
                 first: form.first,
                 states: form.states,
+                solved_for: form.solved_for,
             }),
             None => Err(UnknownGeometry(form.geometry)),
         }

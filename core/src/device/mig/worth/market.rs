@@ -19,6 +19,7 @@ use super::chain::{Chain, Solved};
 
 /// For which market a table is solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Market {
     /// Cards of the fleet.
     pub cards: u32,

@@ -82,6 +82,32 @@ fn two_instances_end_later_than_one() {
 }
 
 #[test]
+fn a_table_serves_again_for_the_same_mix_only() {
+    let geometry = h100();
+    let mix = |ones| weights(geometry, &[("1g.10gb", ones), ("3g.40gb", 2)]);
+    let market = Market {
+        rounds: 20,
+        ..Market::default()
+    };
+    let table = MigWorth::solve(geometry, &mix(4), market);
+    // If the table is used again, a worth that nobody solved comes along.
+    let mut marked = table.clone();
+    marked.states[0].1 = 1;
+    let doubled: Vec<u32> = mix(4).iter().map(|weight| weight * 2).collect();
+    assert_eq!(marked.solve_again(&mix(4), market), marked);
+    assert_eq!(marked.solve_again(&doubled, market), marked);
+    let solved = |mix: &[u32], market| MigWorth::solve(geometry, mix, market);
+    assert_eq!(marked.solve_again(&mix(5), market), solved(&mix(5), market));
+    let longer = Market {
+        rounds: 21,
+        ..market
+    };
+    assert_eq!(marked.solve_again(&mix(4), longer), solved(&mix(4), longer));
+    assert_eq!(solved(&doubled, market), table);
+    assert_eq!(marked.solve_again(&[], market), MigWorth::plain(geometry));
+}
+
+#[test]
 fn every_model_has_a_table() {
     for geometry in models().filter_map(|model| model.mig) {
         let mix = vec![1; geometry.profiles.len()];
