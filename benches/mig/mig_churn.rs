@@ -2,7 +2,11 @@
 //! compute is in use, against a fleet that may repack everything at any time.
 //!
 //! `cargo bench -p gangline-benches --bench mig_churn -- [--seeds N] [--output json] [--plots]`
+//!
+//! With `--cards 2` the fleet is so small that the best rule that moves nothing can be
+//! computed; then it stands beside the others.
 
+mod exact;
 #[path = "../plot.rs"]
 mod plot;
 
@@ -15,9 +19,14 @@ use gangline_benches::replay::{
     print,
 };
 
+/// Cards of the fleet.
 const CARDS: u32 = 100;
+/// Fleets up to this are solved.
+const MOST_EXACT: u32 = 2;
 const SLICES: u32 = 7;
 const REQUESTS: usize = 9_000;
+/// On a small fleet chance counts for more.
+const REQUESTS_OF_FEW: usize = 300_000;
 /// The fleet fills up until so many have come; then measuring begins.
 const WARM_UP: usize = 1_000;
 /// Offered compute in percent of the fleet's.
@@ -26,13 +35,14 @@ const LOADS: [u32; 3] = [85, 100, 115];
 /// Accepts whatever some repacking has room for.
 struct Repack {
     counts: [u32; 6],
+    cards: u32,
 }
 
 impl Fleet for Repack {
     fn take(&mut self, ix: ProfileIx) -> Option<(u32, u8)> {
         let place = card().1.iter().position(|of| *of == ix)?;
         self.counts[place] += 1;
-        let taken = fits(self.counts, CARDS);
+        let taken = fits(self.counts, self.cards);
         if !taken {
             self.counts[place] -= 1;
         }
@@ -46,7 +56,7 @@ impl Fleet for Repack {
     }
 
     fn used(&self) -> usize {
-        CARDS as usize
+        self.cards as usize
     }
 }
 
@@ -58,7 +68,12 @@ struct Outcome {
 
 /// Poisson arrivals, exponential lifetimes of mean 1. Times are kept as the bits of positive numbers,
 /// which sort as the numbers do.
-fn run(fleet: &mut dyn Fleet, mix: &Mix, load: u32, seed: u64) -> Outcome {
+fn run(fleet: &mut dyn Fleet, cards: u32, mix: &Mix, load: u32, seed: u64) -> Outcome {
+    let requests = if cards > MOST_EXACT {
+        REQUESTS
+    } else {
+        REQUESTS_OF_FEW
+    };
     let (geometry, profiles) = card();
     let slices = profiles.map(|ix| geometry.get(ix).map_or(0, |it| it.compute_slices));
     let slices = slices.map(f64::from);
@@ -69,13 +84,13 @@ fn run(fleet: &mut dyn Fleet, mix: &Mix, load: u32, seed: u64) -> Outcome {
         .zip(shares)
         .map(|(slices, share)| slices * share)
         .sum();
-    let rate = f64::from(load) / 100.0 * f64::from(CARDS * SLICES) / mean;
+    let rate = f64::from(load) / 100.0 * f64::from(cards * SLICES) / mean;
 
     let mut random = Random::new(seed ^ 0xc0de);
     let mut ends: BinaryHeap<Reverse<(u64, usize, u32, u8)>> = BinaryHeap::new();
     let (mut now, mut begin) = (0.0, 0.0);
     let (mut in_use, mut area, mut accepted) = (0.0, 0.0, 0);
-    for request in 0..REQUESTS {
+    for request in 0..requests {
         let arrives = now + random.exponential() / rate;
         let profile = random.weighted(&mix.1);
         let lifetime = random.exponential();
@@ -107,8 +122,8 @@ fn run(fleet: &mut dyn Fleet, mix: &Mix, load: u32, seed: u64) -> Outcome {
         }
     }
     Outcome {
-        accepted: accepted as f64 / (REQUESTS - WARM_UP) as f64,
-        utilisation: area / (now - begin) / f64::from(CARDS * SLICES),
+        accepted: accepted as f64 / (requests - WARM_UP) as f64,
+        utilisation: area / (now - begin) / f64::from(cards * SLICES),
     }
 }
 
@@ -122,7 +137,9 @@ fn mean(seeds: u64, run: impl Fn(u64) -> Outcome) -> Outcome {
 }
 
 fn main() {
-    let arguments = Arguments::read(&["--seeds"]);
+    let arguments = Arguments::read(&["--seeds", "--cards"]);
+    let cards: u32 = arguments.value("--cards", CARDS);
+    let exact = (cards <= MOST_EXACT).then(|| exact::Fleet::new(cards as usize));
     let seeds: u64 = arguments.value("--seeds", 3);
     let mut reports = Vec::new();
     let mut way = Report::new(
@@ -137,7 +154,13 @@ fn main() {
             "way",
         ]
         .into_iter()
-        .chain(["way from best-fit", "way without mix"]),
+        .chain([
+            "way from best-fit",
+            "way without mix",
+            "best rule",
+            "its way",
+            "best that may refuse",
+        ]),
     );
     let mut drawn: Vec<plot::Line> = Vec::new();
     for load in LOADS {
@@ -156,12 +179,14 @@ fn main() {
             let outcomes: Vec<(Policy, Outcome)> = POLICIES
                 .iter()
                 .map(|&policy| {
-                    let runs = |seed| run(&mut *policy.fleet(mix, CARDS, seed), mix, load, seed);
+                    let runs =
+                        |seed| run(&mut *policy.fleet(mix, cards, seed), cards, mix, load, seed);
                     (policy, mean(seeds, runs))
                 })
                 .collect();
             let oracle = mean(seeds, |seed| {
-                run(&mut Repack { counts: [0; 6] }, mix, load, seed)
+                let counts = [0; 6];
+                run(&mut Repack { counts, cards }, cards, mix, load, seed)
             });
             row.extend(outcomes.iter().map(|(_, outcome)| both(*outcome)));
             row.push(both(oracle));
@@ -177,6 +202,11 @@ fn main() {
             let (ours, top) = (of(Policy::Solved), oracle.utilisation);
             let percent =
                 |ours: f64, from: f64| Cell::Number((ours - from) / (top - from) * 100.0, 0);
+            let most = |may_refuse| {
+                let exact = exact.as_ref()?;
+                Some(exact.most_in_use(mix, load, may_refuse))
+            };
+            let (best_rule, may_refuse) = (most(false), most(true));
             if let Some((policy, outcome)) = best {
                 way.push(vec![
                     mix.0.into(),
@@ -188,6 +218,9 @@ fn main() {
                     percent(ours, outcome.utilisation),
                     percent(ours, of(Policy::BestFit)),
                     percent(of(Policy::Plain), outcome.utilisation),
+                    best_rule.map_or(Cell::Empty, |most| Cell::Number(most, 4)),
+                    best_rule.map_or(Cell::Empty, |most| percent(most, outcome.utilisation)),
+                    may_refuse.map_or(Cell::Empty, |most| Cell::Number(most, 4)),
                 ]);
             }
             if load == 100 {
@@ -212,7 +245,7 @@ fn main() {
     }
     reports.push(way);
     print(&arguments, &reports);
-    if let Some(folder) = &arguments.plots {
+    if let (Some(folder), None) = (&arguments.plots, &exact) {
         drawn.retain(|line| line.points.iter().all(|point| point.1 > 0.8));
         let title = "MIG, 100 cards at 100 % of load: compute in use";
         let steps = MIXES.map(|mix| mix.0);
