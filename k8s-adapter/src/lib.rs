@@ -21,3 +21,8 @@ pub mod quantity;
 pub mod rules;
 pub mod scenario;
 pub mod world;
+
+/// Where a pod goes that does not say, of several places that would do: the rule that lost least on
+/// every list of the replays (`docs/replays.md`). It solves prices for the work that it sees; the
+/// core's own default needs no such work.
+pub const DEFAULT_SCORING: gangline::gang::ScoringRule = gangline::gang::ScoringRule::BidPrice;

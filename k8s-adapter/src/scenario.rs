@@ -134,7 +134,7 @@ impl Scenario {
         let nanos = |span: Option<Span>, default| span.map_or(default, |span| span.0);
         Config {
             levels: self.levels.clone(),
-            scoring: given.scoring.unwrap_or(default.scoring),
+            scoring: given.scoring.unwrap_or(crate::DEFAULT_SCORING),
             usual: Vec::new(),
             reserve_after: nanos(given.reserve_after, default.reserve_after),
             search_steps: given.search_steps.unwrap_or(default.search_steps),

@@ -124,7 +124,7 @@ impl Cluster {
             levels: world.levels,
             scoring: args
                 .scoring
-                .map_or(Config::default().scoring, Scoring::rule),
+                .map_or(crate::DEFAULT_SCORING, Scoring::rule),
             ..Config::default()
         });
         let total = world.events.len() as u64;
