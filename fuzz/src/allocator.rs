@@ -155,7 +155,11 @@ impl Request {
             Want::Whole(count) => CardWant::Whole(u32::from(count % 10)),
             Want::Slices(slices) => CardWant::Slices {
                 // One of none would be refused: leave it out.
-                slices: slices.map(slice).into_iter().filter(|s| s.count > 0).collect(),
+                slices: slices
+                    .map(slice)
+                    .into_iter()
+                    .filter(|s| s.count > 0)
+                    .collect(),
                 cards: apart,
             },
             Want::AtLeast(memory, compute) => CardWant::Slices {
@@ -188,7 +192,11 @@ impl Request {
         let whole = matches!(want, CardWant::Whole(_));
         CardRequest {
             kind: KIND.into(),
-            near: if whole { *pick(&Nearness::ALL, self.near) } else { Nearness::Any },
+            near: if whole {
+                *pick(&Nearness::ALL, self.near)
+            } else {
+                Nearness::Any
+            },
             only: self.only.map(|only| CardSet(only.into())),
             share_group: (*pick(&WORDS, self.group)).into(),
             exclusive: (*pick(&WORDS, self.owner)).into(),
@@ -227,7 +235,9 @@ pub fn allocator(data: &[u8]) {
     let cards = node.cards();
     let mut allocator = NodeAllocator::new(&cards).expect("the cards are legal");
     let requests = requests.map(|request| request.request(&cards));
-    let empty = requests.each_ref().map(|request| allocator.capacity(request));
+    let empty = requests
+        .each_ref()
+        .map(|request| allocator.capacity(request));
     let spec = NodeSpec {
         cards: vec![cards],
         ..NodeSpec::default()
@@ -279,6 +289,8 @@ pub fn allocator(data: &[u8]) {
         assert!(allocator.release(request, devices));
     }
     allocator.set_unhealthy(CardSet::EMPTY);
-    let after = requests.each_ref().map(|request| allocator.capacity(request));
+    let after = requests
+        .each_ref()
+        .map(|request| allocator.capacity(request));
     assert_eq!(after, empty, "what was given back");
 }

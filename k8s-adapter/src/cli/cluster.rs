@@ -122,9 +122,7 @@ impl Cluster {
         }
         let mut scheduler = Scheduler::new(Config {
             levels: world.levels,
-            scoring: args
-                .scoring
-                .map_or(crate::DEFAULT_SCORING, Scoring::rule),
+            scoring: args.scoring.map_or(crate::DEFAULT_SCORING, Scoring::rule),
             ..Config::default()
         });
         let total = world.events.len() as u64;
