@@ -132,16 +132,26 @@ pub(crate) fn choices(
 /// Takes devices for a pod that is there whether it fits or not: those that are said if they can be
 /// had, otherwise the usual choice, healthy cards before others, otherwise as much as there is.
 pub(crate) fn deal(inventory: &mut Inventory, ask: &CardAsk, said: Option<Devices>) -> Devices {
-    let healthy = inventory.set_unhealthy(ask.kind, CardSet::EMPTY);
-    let is_had = said.is_some_and(|said| accepts(inventory, ask, &said));
-    inventory.set_unhealthy(ask.kind, healthy);
-    let devices = said.filter(|_| is_had).or_else(|| {
-        let part = said.map_or(CardSet::EMPTY, |said| said.cards);
-        (part.is_empty() || ask.whole() == 0).then(|| choose(inventory, ask))?
-    });
+    if let Some(said) = said.filter(|said| deal_exactly(inventory, ask, said)) {
+        return said;
+    }
+    let part = said.map_or(CardSet::EMPTY, |said| said.cards);
+    let is_free_to_choose = part.is_empty() || ask.whole() == 0;
+    let devices = is_free_to_choose.then(|| choose(inventory, ask)).flatten();
     let devices = devices.unwrap_or_else(|| rest(inventory, ask, said));
     inventory.take(ask, &devices);
     devices
+}
+
+/// Takes exactly these devices, healthy or not, if they can be had.
+pub(crate) fn deal_exactly(inventory: &mut Inventory, ask: &CardAsk, devices: &Devices) -> bool {
+    let unhealthy = inventory.set_unhealthy(ask.kind, CardSet::EMPTY);
+    let is_had = accepts(inventory, ask, devices);
+    inventory.set_unhealthy(ask.kind, unhealthy);
+    if is_had {
+        inventory.take(ask, devices);
+    }
+    is_had
 }
 
 /// What there is for a pod that does not fit, or that has other devices than those it says. Whole

@@ -119,9 +119,11 @@ impl Scheduler {
         }
     }
 
-    /// Decides which devices the pods of a node hold: those they say or were given, then, in order of
-    /// uid, those that we would have given, from healthy cards first. It depends on the set of pods
-    /// alone, not on the order in which they were seen. `fresh` is on the ledger but not charged yet.
+    /// Decides which devices the pods of a node hold: those they say or were given; the others, in
+    /// order of uid, those that we would have given if they were alone, from healthy cards first, and
+    /// where somebody has these, what is left. So it depends on the set of pods alone, not on the order
+    /// in which they were seen, and what is given later, of what is left, moves nobody. `fresh` is on
+    /// the ledger but not charged yet.
     pub(super) fn settle_devices(&mut self, node: NodeIx, fresh: Option<PodIx>) {
         let mut wanting = core::mem::take(&mut self.wanting);
         wanting.clear();
@@ -144,11 +146,19 @@ impl Scheduler {
             dealt.clone_from(&self.cluster.node(node).cards);
             dealt.empty();
         }
-        for &(_, _, ix) in &wanting {
-            let Some(pod) = self.pods.get(ix.0) else {
-                continue;
-            };
-            let Some(ask) = &self.cluster.template(pod.template).cards else {
+        let known = wanting.partition_point(|&(is_assumed, ..)| !is_assumed);
+        for &(_, _, ix) in &wanting[known..] {
+            if let Some(ask) = self.ask_of(ix) {
+                let devices = device::deal(&mut dealt, ask, None);
+                given.push((ix, devices));
+            }
+        }
+        if known > 0 {
+            dealt.empty();
+        }
+        let assumed = given.len();
+        for &(_, _, ix) in &wanting[..known] {
+            let (Some(pod), Some(ask)) = (self.pods.get(ix.0), self.ask_of(ix)) else {
                 continue;
             };
             let remembered = self.remembered_devices.iter().find(|(pod, _)| *pod == ix);
@@ -162,6 +172,20 @@ impl Scheduler {
             };
             let devices = device::deal(&mut dealt, ask, said);
             given.push((ix, devices));
+        }
+        if known > 0 {
+            let (assumed, _) = given.split_at_mut(assumed);
+            let mut stays: SmallVec<[bool; 16]> = SmallVec::new();
+            for &mut (ix, devices) in &mut *assumed {
+                let ask = self.ask_of(ix);
+                stays.push(ask.is_some_and(|ask| device::deal_exactly(&mut dealt, ask, &devices)));
+            }
+            let moved = assumed.iter_mut().zip(stays).filter(|(_, stays)| !stays);
+            for ((ix, devices), _) in moved {
+                if let Some(ask) = self.ask_of(*ix) {
+                    *devices = device::deal(&mut dealt, ask, None);
+                }
+            }
         }
         (self.dealt, self.wanting) = (dealt, wanting);
         // Take all back first, so that no device is given twice on the way.
@@ -190,6 +214,12 @@ impl Scheduler {
             }
         }
         self.given = given;
+    }
+
+    /// What a pod asks of the device layer.
+    fn ask_of(&self, ix: PodIx) -> Option<&device::CardAsk> {
+        let pod = self.pods.get(ix.0)?;
+        self.cluster.template(pod.template).cards.as_ref()
     }
 }
 
