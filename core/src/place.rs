@@ -151,11 +151,25 @@ impl Search {
     }
 
     /// Brings a found plan into the order in which members take their places: by batch, then along
-    /// the topology, then by card.
+    /// the topology, then along the links of a node's cards, from the lowest card on.
     pub(crate) fn sort_placed(&mut self, cluster: &Cluster) {
         self.placed.sort_unstable_by_key(|place| {
             (place.batch, cluster.node(place.node).rank, place.devices)
         });
+        let together = |a: &Placed, b: &Placed| (a.batch, a.node) == (b.batch, b.node);
+        for places in self.placed.chunk_by_mut(together) {
+            let cards = &cluster.node(places[0].node).cards;
+            for at in 1..places.len() {
+                let last = places[at - 1].devices;
+                // Only later ones that are joined better go first: ties stay by card.
+                let rest = at..places.len();
+                let best = rest.max_by_key(|&other| {
+                    let joined = cards.pair_worth(&last, &places[other].devices);
+                    (joined, core::cmp::Reverse(other))
+                });
+                places[at..=best.unwrap_or(at)].rotate_right(1);
+            }
+        }
     }
 
     /// Takes new prices: every answer that rests on the old ones is forgotten.
@@ -323,7 +337,7 @@ impl Search {
         if cluster.template(template).needs_node_check() {
             match check_node(cluster, template, node, strict) {
                 Ok(preference) => {
-                    rate.price = rate.price.saturating_sub(i64::from(preference) << 32);
+                    rate.price = rate.price.saturating_sub(score::liked(preference.into()));
                 }
                 Err(_) => return Rate::default(),
             }
@@ -332,7 +346,7 @@ impl Search {
             }
         }
         let wishes = relate::wishes(cluster, template, node);
-        rate.price = rate.price.saturating_sub(wishes << 32);
+        rate.price = rate.price.saturating_sub(score::liked(wishes));
         rate
     }
 

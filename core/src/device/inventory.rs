@@ -329,6 +329,17 @@ impl Inventory {
         i64::from(links.worth(devices.cards)) / pairs.max(1) / 1024 + (i64::from(direct) << 31)
     }
 
+    /// How well whole cards of two members are joined, where links tell cards apart.
+    pub(crate) fn pair_worth(&self, one: &Devices, other: &Devices) -> i32 {
+        let both = one.cards.union(other.cards);
+        let parts = one.slices().next().is_some();
+        let pools = self.pools.iter().filter(|_| !parts && !both.is_empty());
+        // Cards of two kinds have no links between them.
+        let mut links = pools.filter_map(|pool| pool.hardware.links.as_ref());
+        let links = links.next().filter(|links| !links.is_uniform());
+        links.map_or(0, |links| links.worth(both))
+    }
+
     /// What is left of one card of a pool.
     pub(crate) fn card_use(&self, pool: &Pool, card: u32) -> CardUse {
         if !pool.partable().contains(card) {

@@ -242,7 +242,7 @@ fn rate_room(
     };
     Rate {
         capacity,
-        price: price.saturating_sub(i64::from(preference) << 32),
+        price: price.saturating_sub(score::liked(preference.into())),
     }
 }
 

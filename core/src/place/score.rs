@@ -76,6 +76,15 @@ impl Score for Weighted {
     }
 }
 
+/// Prices stay below this, so that what is liked always comes first.
+pub(crate) const DEAREST: i64 = 1 << 43;
+
+/// What so many points of preference take off a price: each more than any price.
+pub(crate) fn liked(points: i64) -> i64 {
+    const MOST_POINTS: i64 = 1 << 17;
+    points.clamp(-MOST_POINTS, MOST_POINTS) * 2 * DEAREST
+}
+
 /// The worth that one more member of the template destroys in a room.
 pub(crate) fn price(rule: ScoringRule, template: &Compiled, room: Room<'_>) -> i64 {
     let share = |free: i64, all: i64| {

@@ -8,6 +8,7 @@
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 
+use super::score;
 use crate::{
     bits::CardSet,
     cluster::{CPU_IX, Cluster, class::Class, template::Compiled},
@@ -60,9 +61,11 @@ const MOST_WAYS: usize = 512;
 /// One card's worth in prices.
 const CARD: i64 = 1_000_000_000;
 
-/// What it costs beside the worth to break into an idle card: more than any placement on cards that
-/// are in use.
-const OPENED: i64 = 64 * CARD;
+/// What it costs beside the worth to cut a card anew where another has such an instance ready: more
+/// than any loss of worth.
+const CUT: i64 = 16 * CARD;
+/// What it costs to break into an idle card: more than any placement on cards that are in use.
+const OPENED: i64 = 256 * CARD;
 
 /// So many states are remembered before all are forgotten.
 const MOST_STATES: usize = 1 << 16;
@@ -146,7 +149,9 @@ impl Worth {
                     template,
                 ),
             };
-            let price = price.saturating_sub(node.cards.joined(ask, devices));
+            let price = price
+                .saturating_sub(node.cards.joined(ask, devices))
+                .clamp(-score::DEAREST, score::DEAREST);
             if best.is_none_or(|(_, least)| price < least) {
                 best = Some((*devices, price));
             }
@@ -183,13 +188,13 @@ impl Worth {
                     }
                 }
                 // Nodes that the prices do not know come last.
-                _ => i64::MAX / 4,
+                _ => score::DEAREST,
             },
         }
     }
 
-    /// What instances cost the cards that they are on, in billionths of a card. An idle card is
-    /// opened only when no other will do, on any node.
+    /// What instances cost the cards that they are on, in billionths of a card. An instance that is
+    /// ready comes first, and an idle card is opened only when no other will do, on any node.
     fn slice_cost(
         &mut self,
         rule: ScoringRule,
@@ -213,15 +218,21 @@ impl Worth {
             return 0;
         };
         let states = before.states(pool).iter().zip(after.states(pool_after));
-        let changed = states.filter(|(before, after)| before.parts != after.parts);
-        let cost = changed.map(|(before, after)| {
+        let states = (0_u32..).zip(states);
+        let changed = states.filter(|(_, (before, after))| before.parts != after.parts);
+        let cost = changed.map(|(card, (before, after))| {
             let lost = table
                 .worth(before.mig)
                 .saturating_sub(table.worth(after.mig));
-            let card = MigWorth::SLICE * i64::from(geometry.compute_slices.max(1));
-            let cost = i128::from(lost) * i128::from(CARD) / i128::from(card);
-            let opened = if before.parts == 0 { OPENED } else { 0 };
-            i64::try_from(cost).unwrap_or(0).saturating_add(opened)
+            let whole = MigWorth::SLICE * i64::from(geometry.compute_slices.max(1));
+            let cost = i128::from(lost) * i128::from(CARD) / i128::from(whole);
+            let is_ready = !pool.hardware.whole.contains(card);
+            let beside = match before.parts {
+                _ if is_ready => 0,
+                0 => OPENED,
+                _ => CUT,
+            };
+            i64::try_from(cost).unwrap_or(0).saturating_add(beside)
         });
         cost.fold(0, i64::saturating_add)
     }

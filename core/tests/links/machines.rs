@@ -176,6 +176,10 @@ fn sixteen_cards_are_answered_by_twins() {
     assert_eq!(table.capacity(free, 3, Nearness::NumaNode), 2);
     assert_eq!(table.canonical(free), CardSet(0b111_0000_0111));
     assert_eq!(table.capacity(CardSet(u64::MAX), 5, Nearness::Any), 3);
+    // A set is worth what any set of its twins is.
+    assert!(table.worth(set([0, 1])) > 0);
+    assert_eq!(table.worth(set([0, 1])), table.worth(set([6, 7])));
+    assert!(table.worth(set([0, 1])) > table.worth(set([0, 15])));
 }
 
 #[test]

@@ -241,7 +241,7 @@ impl LinkTable {
     /// little for near network cards. To be compared only between sets of the same machine.
     pub fn worth(&self, set: CardSet) -> i32 {
         self.worth
-            .get(self.clip(set) as usize)
+            .get(self.state(self.clip(set)))
             .copied()
             .unwrap_or_default()
     }
@@ -250,7 +250,7 @@ impl LinkTable {
     /// that size, four times for 2, 4, 8 and 16, summed.
     pub fn standing(&self, free: CardSet) -> i32 {
         self.standing
-            .get(self.clip(free) as usize)
+            .get(self.state(self.clip(free)))
             .copied()
             .unwrap_or_default()
     }
