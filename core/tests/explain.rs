@@ -8,7 +8,7 @@ use gangline::{
     engine::{Config, Event, Explanation, Scheduler},
     explain::{Cause, Counterfactual, Reason},
     gang::{GangSpec, PodPhase},
-    request::NODE_LEVEL,
+    request::{Apart, CardWant, NODE_LEVEL, SliceChoice, SliceRequest},
 };
 use support::*;
 
@@ -240,4 +240,31 @@ fn a_plan_for_a_gang_without_pods_changes_nothing() {
     };
     role.min = 3;
     assert!(matches!(engine.plan(&spec), Err(Reason::DoesNotFit { .. })));
+}
+
+#[test]
+fn instances_that_count_as_cards_are_not_offered_in_other_instances() {
+    for (model, is_offered) in [
+        ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", false),
+        ("NVIDIA-A100-SXM4-40GB", true),
+    ] {
+        let mut engine = engine(&[]);
+        let mut g1 = node("g1", 2, &[]);
+        g1.cards[0].model = model.into();
+        apply(&mut engine, [Event::Node(g1)]);
+        let mut slices = template(1, 1000);
+        let cards = slices.cards.as_mut().expect("cards");
+        cards.want = CardWant::Slices {
+            slices: vec![SliceRequest {
+                slice: SliceChoice::Profile("3g.20gb".into()),
+                count: 2,
+            }],
+            cards: Apart::Distinct,
+        };
+        submit(&mut engine, gang("a", 1), 1, &Arc::new(slices));
+        cycle(&mut engine, secs(0));
+        let changes = why(&engine, "a").counterfactuals;
+        let offers = |change: &Counterfactual| matches!(change, Counterfactual::CardMode { .. });
+        assert_eq!(changes.iter().any(offers), is_offered, "{model}");
+    }
 }

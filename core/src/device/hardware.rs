@@ -397,12 +397,17 @@ impl Hardware {
 
     /// Whether the kind of card passes an ask's conditions.
     pub(crate) fn passes(&self, ask: &CardAsk) -> bool {
-        // Where a node counts its MIG devices as cards, they are not cards of the model.
-        let known = self.model.filter(|_| !self.product.contains(MIG_PRODUCT));
+        let known = self.model.filter(|_| !self.counts_instances());
         let known = known.map_or("", |model| model.name);
         ask.accepts_model(&[&self.product, known])
             && self.memory_mib >= ask.source.min_card_memory_mib
             && !self.refuses_several(ask)
+    }
+
+    /// Whether the node counts its MIG instances as cards (strategy `single`): they are not cards of
+    /// the model, and cannot be cut.
+    pub(crate) fn counts_instances(&self) -> bool {
+        self.product.contains(MIG_PRODUCT)
     }
 
     /// Whether it is about several replicas where a pod gets one only: NVIDIA's device plugin fails a

@@ -228,6 +228,15 @@ impl Inventory {
         })
     }
 
+    /// The same cards, where those in use have the owner that an ask wants, or none like it.
+    pub(super) fn owned_by(&self, owner: Option<Symbol>) -> Self {
+        let mut other = self.clone();
+        for state in &mut other.states {
+            state.exclusive = owner;
+        }
+        other
+    }
+
     /// Cards that have an identity, by kind.
     pub(crate) fn pools(&self) -> &[Pool] {
         &self.pools

@@ -5,17 +5,19 @@
 use alloc::{
     format,
     string::{String, ToString},
+    vec::Vec,
 };
 
 use super::{
     ask::{CardAsk, Part},
     hardware::{Hardware, Mode, Need},
-    inventory::{CardState, Inventory},
+    inventory::{CardState, Inventory, Pool},
     links::Nearness,
     parts,
 };
 use crate::{
-    explain::{CARD_COMPUTE, CARD_MEMORY, Cause, Shortfall},
+    bits::CardSet,
+    explain::{CARD_COMPUTE, CARD_MEMORY, Cause, Shortfall, join_words},
     request::{Apart, CardRequest, CardWant, ShareMemory, SliceChoice},
 };
 
@@ -32,10 +34,13 @@ impl Inventory {
             self.capacity(&CardAsk::new(ask.kind, source, ask.group, ask.exclusive)) > 0
         };
         let first = ask.parts().next();
-        let needs_slices = ask.asks_slices() && hardware.geometry().is_none();
+        // By name instances can be asked for without knowing more of them.
+        let by_size = |(_, part)| matches!(part, Part::Slice(SliceChoice::AtLeast { .. }));
+        let named = !hardware.loose.is_empty() && !ask.parts().any(by_size);
+        let needs_slices = ask.asks_slices() && hardware.geometry().is_none() && !named;
         let needs_memory = ask.source.min_card_memory_mib > 0 || is_amount_of_memory(first);
         let needs_memory = needs_memory && hardware.memory_mib == 0;
-        if hardware.model.is_none() && hardware.loose.is_empty() && (needs_slices || needs_memory) {
+        if hardware.model.is_none() && (needs_slices || needs_memory) {
             return (Cause::UnknownCardModel, hardware.product.clone());
         }
         let suits = |mode: &Mode| match first {
@@ -48,11 +53,22 @@ impl Inventory {
         if !loose && !pool.all.iter().any(|card| suits(hardware.mode(card))) {
             let word = match first {
                 None => "as a whole",
+                Some((_, Part::Slice(_))) if hardware.counts_instances() => "MIG strategy single",
                 Some((_, Part::Slice(_))) => "MIG instances",
                 Some((_, Part::Share { .. })) => "shares",
                 Some((_, Part::Replica)) => "replicas",
             };
             return (Cause::CardsNotShared, word.to_string());
+        }
+        if !pool.unhealthy.is_empty() {
+            let mut healthy = self.clone();
+            healthy.set_unhealthy(ask.kind, CardSet::EMPTY);
+            if healthy.capacity(ask) > 0 {
+                return (Cause::UnhealthyCards, String::new());
+            }
+        }
+        if loose && !parts::takes_loose(pool, ask) && self.fits_loose_only(pool, ask) {
+            return (Cause::UnknownCard, String::new());
         }
         if !ask.source.models.is_empty() && without(&|source| source.models.clear()) {
             return (Cause::CardModel, hardware.product.clone());
@@ -101,12 +117,6 @@ impl Inventory {
             }
             _ => {}
         }
-        let anywhere = |source: &mut CardRequest| match &mut source.want {
-            CardWant::Whole(_) => {}
-            CardWant::Slices { cards, .. }
-            | CardWant::Shares { cards, .. }
-            | CardWant::Replicas { cards, .. } => *cards = Apart::Any,
-        };
         if without(&anywhere) {
             let apart = match ask.apart() {
                 Apart::Distinct => "distinct cards",
@@ -122,19 +132,24 @@ impl Inventory {
         if ask.group.is_some() && self.capacity(&alone) > 0 {
             return (Cause::ShareGroup, String::new());
         }
-        let shared = CardAsk {
-            exclusive: None,
-            ..ask.clone()
-        };
-        if ask.exclusive.is_some() && self.capacity(&shared) > 0 {
+        if self.owned_by(ask.exclusive).capacity(ask) > 0 {
             return (Cause::CardExclusive, String::new());
         }
         match first {
             None => (Cause::Cards, String::new()),
-            Some((_, Part::Slice(choice))) => (Cause::Slices, slice_word(choice)),
+            Some((_, Part::Slice(_))) => (Cause::Slices, slices_word(ask)),
             Some((_, Part::Share { .. })) => (Cause::Shares, String::new()),
             Some((_, Part::Replica)) => (Cause::Replicas, String::new()),
         }
+    }
+
+    /// Whether an ask would fit if it did not matter on which cards, and only on unknown ones.
+    fn fits_loose_only(&self, pool: &Pool, ask: &CardAsk) -> bool {
+        let mut source = ask.source.clone();
+        anywhere(&mut source);
+        source.only = None;
+        let any = CardAsk::new(ask.kind, source, None, None);
+        parts::placed_capacity(self, pool, &any) == 0 && self.capacity(&any) > 0
     }
 
     /// Whether more of some card is taken than there is: somebody else placed a pod there.
@@ -201,30 +216,21 @@ impl Inventory {
                 let one = (each * u64::from(share.memory_mib)) << 20;
                 Measure::new(CARD_MEMORY, one, fits * one, left(&memory) << 20)
             }
-            (Some((_, Part::Slice(choice))), need) => {
-                let loose = self.loose(ask.kind);
-                let loose = loose.map(|loose| u64::from(loose.all.saturating_sub(loose.used)));
-                let smallest = match (&need, hardware.geometry()) {
-                    (Some(Need::Slice(profiles)), Some(geometry)) => {
-                        let profiles = profiles.iter().filter_map(|&ix| geometry.get(ix));
-                        profiles.map(|profile| profile.units).min()
+            (Some((_, Part::Slice(_))), _) => {
+                let mut several = 0;
+                for (count, part) in ask.parts() {
+                    let Part::Slice(choice) = part else { continue };
+                    let count = u64::from(count);
+                    let free = self.free_slices(pool, ask, part);
+                    if count == each || free < count {
+                        // The only ones, or those of which too few are there whatever the others take.
+                        return Measure::new(&slice_word(choice), count, fits * count, free);
                     }
-                    _ => None,
-                };
-                let placed = need.map_or(0, |need| {
-                    left(&|card| parts::times(hardware, card, &state(card), &need).into())
-                });
-                let mut free = placed + loose.sum::<u64>();
-                if let Some(units) = smallest.filter(|_| free == 0) {
-                    // Enough memory slices, but none together at a legal start.
-                    let cut =
-                        |card| matches!(hardware.mode(card), Mode::MigDynamic | Mode::MigStatic(_));
-                    let all = hardware.all_units();
-                    let open = |card: u32| (all & !state(card).mig.mask).count_ones();
-                    free = left(&|card| if cut(card) { open(card).into() } else { 0 });
-                    free /= u64::from(units.max(1));
+                    several += count;
                 }
-                Measure::new(&slice_word(choice), each, fits * each, free)
+                // Enough of each by itself; how many there are of all together depends on the choice.
+                let free = if fits > 0 { fits * each } else { several };
+                Measure::new(&slices_word(ask), each, fits * each, free)
             }
             (Some((_, Part::Replica)), _) => {
                 let free = left(&|card| match hardware.mode(card) {
@@ -237,6 +243,44 @@ impl Inventory {
             }
             _ => Measure::default(),
         }
+    }
+}
+
+impl Inventory {
+    /// Instances that one part of an ask could have, if the others took none.
+    fn free_slices(&self, pool: &Pool, ask: &CardAsk, part: Part<'_>) -> u64 {
+        let hardware = &pool.hardware;
+        let states = self.states(pool);
+        let cards = pool.partable();
+        let state = |card: u32| states.get(card as usize).copied().unwrap_or_default();
+        let left = |of: &dyn Fn(u32) -> u64| cards.iter().map(of).sum::<u64>();
+        let loose = self.loose(ask.kind).enumerate();
+        let loose = loose.filter(|(at, _)| hardware.loose_suits(ask, part, *at));
+        let loose = loose.map(|(_, loose)| u64::from(loose.all.saturating_sub(loose.used)));
+        let loose: u64 = loose.sum();
+        let Some(need) = hardware.need(ask, part) else {
+            return loose;
+        };
+        let placed = left(&|card| parts::times(hardware, card, &state(card), &need).into());
+        let free = placed + loose;
+        let smallest = match (&need, hardware.geometry()) {
+            (Need::Slice(profiles), Some(geometry)) => {
+                let profiles = profiles.iter().filter_map(|&ix| geometry.get(ix));
+                profiles.map(|profile| profile.units).min()
+            }
+            _ => None,
+        };
+        let Some(units) = smallest.filter(|_| free == 0) else {
+            return free;
+        };
+        // Enough memory slices, but none together at a legal start. Instances that exist stay as
+        // they are.
+        let all = hardware.all_units();
+        let open = |card: u32| match hardware.mode(card) {
+            Mode::MigDynamic => (all & !state(card).mig.mask).count_ones().into(),
+            _ => 0,
+        };
+        left(&open) / u64::from(units.max(1))
     }
 }
 
@@ -270,6 +314,16 @@ impl Hardware {
     }
 }
 
+/// Lets the parts of a member lie on any cards.
+fn anywhere(source: &mut CardRequest) {
+    match &mut source.want {
+        CardWant::Whole(_) => {}
+        CardWant::Slices { cards, .. }
+        | CardWant::Shares { cards, .. }
+        | CardWant::Replicas { cards, .. } => *cards = Apart::Any,
+    }
+}
+
 /// Whether a part says how much memory it needs.
 fn is_amount_of_memory(part: Option<(u32, Part<'_>)>) -> bool {
     let Some((_, Part::Share { memory, .. })) = part else {
@@ -297,6 +351,26 @@ fn slice_word(choice: &SliceChoice) -> String {
         1 => format!("MIG slices of {memory} and 1 compute slice"),
         many => format!("MIG slices of {memory} and {many} compute slices"),
     }
+}
+
+/// What people call all slices of an ask together.
+fn slices_word(ask: &CardAsk) -> String {
+    let choices: Vec<&SliceChoice> = ask
+        .parts()
+        .filter_map(|(_, part)| match part {
+            Part::Slice(choice) => Some(choice),
+            Part::Share { .. } | Part::Replica => None,
+        })
+        .collect();
+    if let [choice] = choices.as_slice() {
+        return slice_word(choice);
+    }
+    let names = choices.iter().map(|choice| match choice {
+        SliceChoice::Profile(profile) => profile.clone(),
+        SliceChoice::AtLeast { .. } => slice_word(choice),
+    });
+    let names: Vec<String> = names.collect();
+    format!("MIG slices ({})", join_words(&names, "and"))
 }
 
 /// An amount of what an ask needs, on one node.

@@ -70,7 +70,8 @@ fn loose_capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> u32 {
         .unwrap_or(0)
 }
 
-fn placed_capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> u32 {
+/// How many members fit on cards that are known.
+pub(super) fn placed_capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk) -> u32 {
     let hardware = &*pool.hardware;
     let mut entries: SmallVec<[(u32, Need); MOST_PROFILES]> = SmallVec::new();
     for (count, part) in ask.parts() {

@@ -1,7 +1,7 @@
 //! Single changes that would admit a gang, each verified by a search on the changed state.
 //!
-//! Tried, smallest effect on others first: more cards, cards given in another way, a node put back
-//! into service, a condition on cards dropped, a weaker level, fewer members, running gangs gone. Of
+//! Tried, smallest effect on others first: broken cards healthy again, more cards, cards given in
+//! another way, a node put back into service, a condition on cards dropped, a weaker level, fewer members, running gangs gone. Of
 //! each kind the smallest that works is kept. The number of searches is bounded, so on a large cluster
 //! a change may exist that is not found; one that is named always works.
 
@@ -30,6 +30,7 @@ const TRIES: usize = 64;
 
 mod cards;
 mod conditions;
+mod health;
 
 impl Explainer {
     pub(super) fn counterfactuals(
@@ -38,6 +39,7 @@ impl Explainer {
         explanation: &Explanation,
     ) -> Vec<Counterfactual> {
         let mut found = Vec::new();
+        found.extend(self.healthy_cards(id));
         found.extend(self.more_cards(id, explanation));
         found.extend(self.other_mode(id, explanation));
         found.extend(self.uncordon(id));

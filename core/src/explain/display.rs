@@ -165,7 +165,14 @@ impl Display for Shortfall {
             let unusable = self.scattered.saturating_sub(self.free);
             self.amount(unusable).number(formatter)?;
             let more = if self.free > 0 { " more" } else { "" };
-            return write!(formatter, "{more} free in pieces too small)");
+            // What can be divided is there in pieces; cards and the like are whole, only too few.
+            let pieces = matches!(&*self.resource, CPU | CARD_COMPUTE) || is_bytes(&self.resource);
+            let why = if pieces {
+                " in pieces too small"
+            } else {
+                ", not enough together"
+            };
+            return write!(formatter, "{more} free{why})");
         }
         formatter.write_str(" free")
     }
@@ -388,6 +395,17 @@ impl Display for Counterfactual {
                     Some(None) | None => formatter.write_str(" on new nodes"),
                 }
             }
+            Counterfactual::HealthyCards { node, cards } => {
+                let (word, are) = match cards.as_slice() {
+                    [_] => ("card", "is"),
+                    _ => ("cards", "are"),
+                };
+                let cards = join_words(cards, "and");
+                write!(
+                    formatter,
+                    "{word} {cards} of node {node} {are} healthy again"
+                )
+            }
             Counterfactual::CardMode { node, mode } => {
                 write!(formatter, "the cards of node {node} are given ")?;
                 formatter.write_str(match mode {
@@ -548,7 +566,15 @@ mod tests {
         };
         assert_eq!(
             scattered.to_string(),
-            "needs 8 GPUs, 0 usable (8 free in pieces too small)"
+            "needs 8 GPUs, 0 usable (8 free, not enough together)"
+        );
+        let scattered = Shortfall {
+            scattered: 5 << 30,
+            ..shortfall(CARD_MEMORY, 8 << 30, 4 << 30)
+        };
+        assert_eq!(
+            scattered.to_string(),
+            "needs 8 GiB of card memory, 4 GiB usable (1 GiB more free in pieces too small)"
         );
     }
 
@@ -713,6 +739,20 @@ mod tests {
                     domain: Some("kubernetes.io/hostname=n1".into()),
                 },
                 "1 more A100-80GB appears on node n1",
+            ),
+            (
+                Counterfactual::HealthyCards {
+                    node: "n1".into(),
+                    cards: vec![0],
+                },
+                "card 0 of node n1 is healthy again",
+            ),
+            (
+                Counterfactual::HealthyCards {
+                    node: "n1".into(),
+                    cards: vec![0, 3, 4],
+                },
+                "cards 0, 3 and 4 of node n1 are healthy again",
             ),
             (
                 Counterfactual::CardMode {

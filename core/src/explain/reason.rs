@@ -28,10 +28,14 @@ pub enum Cause {
     OtherDomain,
     /// Too few free cards.
     Cards,
+    /// Cards that must not be used, without which too few are left.
+    UnhealthyCards,
     /// Cards of a model that the member does not accept.
     CardModel,
     /// Cards of a model that nobody knows, where the member needs to know more than their number.
     UnknownCardModel,
+    /// MIG instances of which only the number is known, where the member needs to know their cards.
+    UnknownCard,
     /// Cards with less memory than the member needs.
     CardMemory,
     /// The cards that the member names are taken, or not there.
@@ -231,6 +235,13 @@ pub enum Counterfactual {
         /// domain of the new nodes; `None` when new nodes anywhere will do.
         domain: Option<String>,
     },
+    /// Unhealthy cards of a node that work again.
+    HealthyCards {
+        /// The node.
+        node: String,
+        /// Their numbers.
+        cards: Vec<u32>,
+    },
     /// The cards of a node given in another way.
     CardMode {
         /// The node.
@@ -330,7 +341,9 @@ impl Cause {
     pub const fn is_about_kinds_of_cards(self) -> bool {
         matches!(
             self,
-            Self::UnknownCardModel
+            Self::UnhealthyCards
+                | Self::UnknownCardModel
+                | Self::UnknownCard
                 | Self::CardModel
                 | Self::CardMemory
                 | Self::CardIds
@@ -361,8 +374,10 @@ impl fmt::Display for Cause {
             Cause::NoLevelLabel => "without the label of the level",
             Cause::OtherDomain => "in another domain",
             Cause::Cards => "with too few free cards",
+            Cause::UnhealthyCards => "with too few healthy cards",
             Cause::CardModel => "with cards of another model",
             Cause::UnknownCardModel => "with cards of an unknown model",
+            Cause::UnknownCard => "with MIG instances of which the card is not known",
             Cause::CardMemory => "with too little memory on a card",
             Cause::CardIds => "without the named cards free",
             Cause::CardLinks => "with too few free cards joined closely enough",

@@ -213,7 +213,7 @@ pub fn admitted_if(gang: &GangReport) -> Option<String> {
     let mut changes: Vec<_> = gang.counterfactuals.iter().collect();
     // What the cluster can do comes before what the gang's owner would have to give up.
     changes.sort_by_key(|change| match change.facts {
-        Counterfactual::MoreCards { .. } => 0,
+        Counterfactual::HealthyCards { .. } | Counterfactual::MoreCards { .. } => 0,
         Counterfactual::CardMode { .. }
         | Counterfactual::Uncordon { .. }
         | Counterfactual::Untaint { .. }

@@ -408,6 +408,10 @@ impl Explainer {
             let Some(spec) = self.engine.cluster.node(node).spec.clone() else {
                 continue;
             };
+            let pool = self.engine.cluster.node(node).cards.pool(wish.ask.kind);
+            if pool.is_some_and(|pool| pool.hardware.counts_instances()) {
+                continue;
+            }
             let mut other = NodeSpec::clone(&spec);
             let cards = other.cards.iter_mut().find(|cards| cards.kind == wish.kind);
             let Some(cards) = cards.filter(|cards| {
