@@ -7,7 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use gangline::{Config, Rejection, engine::Snapshot, gang::ScoringRule};
+use gangline::{
+    Config, Rejection,
+    engine::{Snapshot, UsualWork},
+    gang::ScoringRule,
+};
 use serde::Deserialize;
 
 mod build;
@@ -23,7 +27,7 @@ pub mod value;
 use event::Entry;
 use expect::Expect;
 pub use run::{DecisionLine, Moment, Outcome, play, run};
-use shape::{NodeShape, WorkShape};
+use shape::{NodeShape, UsualShape, WorkShape};
 use value::Span;
 
 use crate::problem::one_line;
@@ -75,6 +79,27 @@ pub struct ConfigShape {
     pub bind_backoff: Option<Span>,
     /// How long a degraded gang may stay so.
     pub degraded_deadline: Option<Span>,
+    /// The work that is usually asked for; learnt from the pods that come when absent.
+    pub usual: Vec<UsualShape>,
+}
+
+/// Reads a usual mix by itself: a list as in a scenario's `config.usual`.
+pub fn usual_mix(text: &str) -> Result<Vec<UsualWork>, ScenarioError> {
+    usual(&read::<Vec<UsualShape>>(text)?, "")
+}
+
+fn usual(shapes: &[UsualShape], place: &str) -> Result<Vec<UsualWork>, ScenarioError> {
+    let shapes = shapes.iter().enumerate();
+    let works = shapes.map(|(at, shape)| {
+        build::usual(shape).map_err(|wrong| ScenarioError::invalid(format!("{place}[{at}]"), wrong))
+    });
+    works.collect()
+}
+
+fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ScenarioError> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| ScenarioError::Format(error.to_string()))
 }
 
 /// Why a scenario cannot be run. One line each.
@@ -116,9 +141,7 @@ impl ScenarioError {
 impl Scenario {
     /// Reads a scenario.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        let options = serde_saphyr::options! { with_snippet: false };
-        let scenario: Self = serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| ScenarioError::Format(error.to_string()))?;
+        let scenario: Self = read(text)?;
         // A test that tests nothing must not pass.
         let starts = !(scenario.nodes.is_empty() && scenario.work.is_empty());
         if starts || !scenario.events.is_empty() || scenario.snapshot.is_some() {
@@ -128,19 +151,19 @@ impl Scenario {
         }
     }
 
-    fn engine_config(&self) -> Config {
+    fn engine_config(&self) -> Result<Config, ScenarioError> {
         let given = &self.config;
         let default = Config::default();
         let nanos = |span: Option<Span>, default| span.map_or(default, |span| span.0);
-        Config {
+        Ok(Config {
             levels: self.levels.clone(),
             scoring: given.scoring.unwrap_or(crate::DEFAULT_SCORING),
-            usual: Vec::new(),
+            usual: usual(&given.usual, "config.usual")?,
             reserve_after: nanos(given.reserve_after, default.reserve_after),
             search_steps: given.search_steps.unwrap_or(default.search_steps),
             bind_backoff: nanos(given.bind_backoff, default.bind_backoff),
             degraded_deadline: nanos(given.degraded_deadline, default.degraded_deadline),
-        }
+        })
     }
 }
 

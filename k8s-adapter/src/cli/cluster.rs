@@ -3,9 +3,12 @@
 //! Data enters as paths and leaves as a [`Cluster`]: the engine after its decisions, and what was
 //! wrong with the input.
 
-use std::{fmt::Write as _, path::PathBuf};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
-use gangline::{Config, GangId, Scheduler, gang::ScoringRule, units::Nanos};
+use gangline::{Config, GangId, Scheduler, engine::UsualWork, gang::ScoringRule, units::Nanos};
 
 use super::{
     CliError, Format,
@@ -14,6 +17,7 @@ use super::{
 use crate::{
     load::{Complaint, Severity, Source},
     output::Report,
+    scenario,
     world::{self, Options},
 };
 
@@ -44,6 +48,10 @@ pub(super) struct ClusterArgs {
     /// Which of several places a pod gets that does not say
     #[arg(long, value_enum, value_name = "RULE")]
     scoring: Option<Scoring>,
+    /// The work that is usually asked for, as `config.usual` of a scenario; learnt from the pods when
+    /// absent
+    #[arg(long, value_name = "FILE")]
+    usual: Option<PathBuf>,
     /// Make every problem with the input an error
     #[arg(long)]
     pub(super) strict: bool,
@@ -77,6 +85,18 @@ impl Scoring {
             Self::BidPrice => ScoringRule::BidPrice,
         }
     }
+}
+
+fn read_usual(path: &Path) -> Result<Vec<UsualWork>, CliError> {
+    let shown = || path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| CliError::File {
+        path: shown(),
+        error,
+    })?;
+    scenario::usual_mix(&text).map_err(|error| CliError::Scenario {
+        path: shown(),
+        error: Box::new(error),
+    })
 }
 
 /// An engine that has decided.
@@ -120,7 +140,13 @@ impl Cluster {
                 paths: paths.join(", "),
             });
         }
+        let usual = args
+            .usual
+            .as_ref()
+            .map(|path| read_usual(path))
+            .transpose()?;
         let mut scheduler = Scheduler::new(Config {
+            usual: usual.unwrap_or_default(),
             levels: world.levels,
             scoring: args.scoring.map_or(crate::DEFAULT_SCORING, Scoring::rule),
             ..Config::default()

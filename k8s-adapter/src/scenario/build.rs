@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use gangline::{
     cluster::spec::NodeSpec,
+    engine::UsualWork,
     gang::{GangKey, GangSpec, Group, GroupKind, Minimum, PodPhase, PodSpec, Role, TopologyRule},
     request::{
         CPU, HostPort, LabelSelector, MEMORY, NODE_LEVEL, PODS, PodTerm, Protocol, SpreadRule,
@@ -17,7 +18,9 @@ use gangline::{
 
 use super::{
     devices,
-    shape::{GroupShape, LevelShape, NearShape, NodeShape, PodShape, PortShape, WorkShape},
+    shape::{
+        GroupShape, LevelShape, NearShape, NodeShape, PodShape, PortShape, UsualShape, WorkShape,
+    },
 };
 use crate::quantity::Quantity;
 
@@ -177,6 +180,16 @@ fn host_port(shape: &PortShape) -> Result<HostPort, Wrong> {
         protocol,
         address: String::new(),
     })
+}
+
+/// A kind of work of the usual mix.
+pub(super) fn usual(shape: &UsualShape) -> Result<UsualWork, Wrong> {
+    let weight = shape.weight.unwrap_or(1);
+    if weight == 0 {
+        return Err("weight: 0; accepted: 1 and more".to_owned());
+    }
+    let template = Arc::new(template(&shape.pod, NAMESPACE, &[])?);
+    Ok(UsualWork { template, weight })
 }
 
 /// What a pod asks for, with `own` labels added.

@@ -234,7 +234,7 @@ impl Play {
         let confirm = scenario.confirm.unwrap_or(true);
         let Some(snapshot) = &scenario.snapshot else {
             return Ok(Self {
-                scheduler: Scheduler::new(scenario.engine_config()),
+                scheduler: Scheduler::new(scenario.engine_config()?),
                 outside: Outside::default(),
                 confirm,
                 start: Nanos::ZERO,

@@ -56,6 +56,16 @@ pub struct NodeShape {
     pub cordoned: Option<bool>,
 }
 
+/// A kind of work of the usual mix, for prices.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UsualShape {
+    /// What one member asks for.
+    pub pod: PodShape,
+    /// How often it is asked for, relative to the others; 1 when absent.
+    pub weight: Option<u32>,
+}
+
 /// A gang with its pods, or pods without a gang.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
