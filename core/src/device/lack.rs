@@ -223,12 +223,12 @@ impl Inventory {
                     let count = u64::from(count);
                     let free = self.free_slices(pool, ask, part);
                     if count == each || free < count {
-                        // The only ones, or those of which too few are there whatever the others take.
+                        // The only ones, or too few whatever the others take.
                         return Measure::new(&slice_word(choice), count, fits * count, free);
                     }
                     several += count;
                 }
-                // Enough of each by itself; how many there are of all together depends on the choice.
+                // Enough of each by itself: of all together it depends on the choice.
                 let free = if fits > 0 { fits * each } else { several };
                 Measure::new(&slices_word(ask), each, fits * each, free)
             }
@@ -244,9 +244,7 @@ impl Inventory {
             _ => Measure::default(),
         }
     }
-}
 
-impl Inventory {
     /// Instances that one part of an ask could have, if the others took none.
     fn free_slices(&self, pool: &Pool, ask: &CardAsk, part: Part<'_>) -> u64 {
         let hardware = &pool.hardware;

@@ -1,9 +1,10 @@
 //! Single changes that would admit a gang, each verified by a search on the changed state.
 //!
 //! Tried, smallest effect on others first: broken cards healthy again, more cards, cards given in
-//! another way, a node put back into service, a condition on cards dropped, a weaker level, fewer members, running gangs gone. Of
-//! each kind the smallest that works is kept. The number of searches is bounded, so on a large cluster
-//! a change may exist that is not found; one that is named always works.
+//! another way, a node put back into service, a condition on cards dropped, a weaker level, fewer
+//! members, running gangs gone. Of each kind the smallest that works is kept. The number of searches
+//! is bounded, so on a large cluster a change may exist that is not found; one that is named always
+//! works.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},

@@ -1,7 +1,7 @@
 //! Broken cards whose repair would admit a gang.
 //!
-//! Nodes with unhealthy cards enter; each is tried with them healthy, and the fewest found leave. Of
-//! one node only: that several must be repaired for a gang is not found.
+//! Nodes with unhealthy cards enter; each is tried with them healthy, and the fewest found leave.
+//! Of one node only: that several must be repaired for a gang is not found.
 
 use alloc::{sync::Arc, vec::Vec};
 
