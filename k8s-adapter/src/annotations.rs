@@ -96,8 +96,9 @@ pub(crate) fn nearest<'a>(word: &str, accepted: &[&'a str]) -> Option<&'a str> {
     let distance = |known: &str| strsim::damerau_levenshtein(&plain(known), &word);
     let known = accepted.iter().copied();
     known
-        .min_by_key(|known| distance(known))
         .filter(|known| distance(known) * 2 <= word.len())
+        // Who leaves the end out means what begins like this.
+        .min_by_key(|known| (!plain(known).starts_with(&word), distance(known)))
 }
 
 #[cfg(test)]
@@ -130,6 +131,12 @@ mod tests {
                  annotation; did you mean gangline.io/cards?"
             ]
         );
+    }
+
+    #[test]
+    fn a_word_whose_end_is_left_out_is_the_one_that_begins_so() {
+        let machines = ["dgx-a100", "hgx-a100-8", "hgx-h100-8"];
+        assert_eq!(nearest("hgx-h100", &machines), Some("hgx-h100-8"));
     }
 
     #[test]

@@ -370,6 +370,11 @@ fn near(name: &str) -> Vec<&'static str> {
     let holds = |known: &&str| !name.is_empty() && known.to_lowercase().contains(&name);
     let mut near: Vec<_> = names().filter(holds).collect();
     if near.is_empty() {
+        // `GB200-NVL` is some GB200.
+        let begins = |known: &&str| name.starts_with(&known.to_lowercase());
+        near = names().filter(begins).collect();
+    }
+    if near.is_empty() {
         let distance = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name);
         // At most one letter in three may be another.
         near = names()

@@ -187,6 +187,16 @@ fn print_result<T: Serialize>(
     terminal::print(&written)
 }
 
+/// Where a picture goes. A name that says another format would hold what it does not say.
+fn picture_path(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let svg = |end: &std::ffi::OsStr| end.eq_ignore_ascii_case("svg");
+    match path.extension() {
+        Some(end) if !svg(end) => Err("pictures are SVG; accepted: a name that ends in .svg".into()),
+        _ => Ok(path),
+    }
+}
+
 /// Draws the cluster into a file.
 fn write_picture(path: &Path, scheduler: &Scheduler, gangs: &[GangReport]) -> Result<(), CliError> {
     let svg = picture::draw(&scheduler.config().levels, &scheduler.nodes(), gangs);

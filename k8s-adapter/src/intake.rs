@@ -25,6 +25,7 @@ use crate::{
     rules,
 };
 
+mod fields;
 mod native;
 mod scheduler_plugins;
 mod store;
@@ -32,6 +33,8 @@ mod store;
 pub(crate) mod testing;
 mod volcano;
 
+pub(crate) use fields::complain_of_unknown_fields;
+use fields::Field;
 use store::Stored;
 
 /// All dialects. Their order decides nothing.
@@ -80,6 +83,8 @@ pub struct Kind {
     pub versions: &'static [&'static str],
     /// Kind.
     pub kind: &'static str,
+    /// The fields of its spec.
+    pub spec: &'static [Field],
 }
 
 /// How a pod names its group.

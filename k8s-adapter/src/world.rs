@@ -298,7 +298,12 @@ impl<'p> Builder<'p> {
                 let node: api::Node = document.decode()?;
                 let mut problems = Problems::default();
                 let node = node_spec(&node, &mut problems);
-                self.problems(&document.source, &document.object(), &problems);
+                // Whatever cannot be read, the node is used.
+                let complaints = problems.iter().map(|problem| Complaint {
+                    severity: Severity::Warning,
+                    ..*refusal(document, problem)
+                });
+                self.complaints.extend(complaints);
                 self.nodes.insert(node.name.clone(), node);
             }
             Target::Pod => {
@@ -326,6 +331,8 @@ impl<'p> Builder<'p> {
                 let arrival = self.arrival();
                 if let Some(dialect) = self.dialects.get_mut(number) {
                     dialect.take(document, arrival)?;
+                    let complaints = &mut self.complaints;
+                    intake::complain_of_unknown_fields(dialect.as_ref(), document, complaints);
                 }
             }
             Target::Nobody => {

@@ -215,12 +215,12 @@ fn bad_cards_are_named_and_the_rest_works_on() {
     let bad_nodes = [
         (
             cards("{mig-static: [2g.11gb@0]}"),
-            "gangline.io/cards]: cards.modes[0]: MIG profile \"2g.11gb\" of",
+            "gangline.io/cards]: these cards are not used: cards.modes[0]: MIG profile \"2g.11gb\" of",
             "accepted: 1g.10gb, ",
         ),
         (
             cards("{mig-static: [3g.40gb@0, 1g.10gb@2]}"),
-            "gangline.io/cards]: cards.modes[0]: 1g.10gb@2 is not legal or overlaps",
+            "gangline.io/cards]: these cards are not used: cards.modes[0]: 1g.10gb@2 is not legal or overlaps",
             "accepted: a free start of the profile: 4, 5, 6",
         ),
         (
@@ -241,7 +241,7 @@ fn bad_cards_are_named_and_the_rest_works_on() {
         let output = run(&["plan", "--cluster", &file("bad-node.yaml", &dump)]);
         let errors = text(&output.stderr);
         assert_eq!(errors.lines().count(), 1, "{errors}");
-        for part in ["not used: ", "Node bad: metadata.annotations[", field, says] {
+        for part in ["warning: ", "Node bad: metadata.annotations[", field, says] {
             assert!(errors.contains(part), "{annotation}: {part}: {errors}");
         }
         assert!(
@@ -360,5 +360,45 @@ fn completions_and_man_pages_come_from_the_same_source() {
         std::fs::read_to_string(page)
             .expect("the page is there")
             .contains("picture")
+    );
+}
+
+#[test]
+fn a_picture_in_another_format_is_refused_before_anything_is_done() {
+    let output = run(&["plan", "--cluster", CLUSTER, "--picture", "x.png"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("pictures are SVG; accepted: a name that ends in .svg"));
+}
+
+#[test]
+fn why_suggests_the_name_that_is_meant() {
+    let output = run(&["why", "--cluster", CLUSTER, "batch-71"]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("did you mean default/batch-17?"), "{errors}");
+}
+
+#[test]
+fn a_misspelt_minimum_is_an_error_where_every_problem_is_one() {
+    let group = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: g}\n\
+                 spec: {minMemer: 4}\n";
+    let group = file("misspelt.yaml", group);
+    let output = run(&["plan", "--strict", "--cluster", CLUSTER, &group]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("spec.minMemer: no such field"), "{errors}");
+}
+
+#[test]
+fn a_scenario_about_a_model_that_no_node_has_is_played_with_a_warning() {
+    let scenario = "nodes: [{name: n1, cards: 2, model: A100-40GB}]\n\
+                    work: [{single: a, pod: {cards: 1, models: [A100-4OGB]}}]\n\
+                    expect: [{at: 0s, gang: a, placed: 0}]\n";
+    let output = run(&["simulate", &file("model.yaml", scenario)]);
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert!(
+        errors.contains("no node has cards of \"A100-4OGB\"; did you mean A100-40GB?"),
+        "{errors}"
     );
 }

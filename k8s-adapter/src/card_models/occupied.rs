@@ -19,7 +19,8 @@ pub struct Occupied {
 pub enum OccupiedError {
     /// It is neither an instance nor a number.
     #[error(
-        "not understood; accepted: PROFILE@START such as {example}, or a mask of units such as 0x3"
+        "not understood; accepted: PROFILE@START such as {example}, or a mask of units such as 0x3 or \
+         0b11"
     )]
     Syntax {
         /// A placement of this card.
@@ -125,14 +126,11 @@ impl Occupied {
         let number = match (word.strip_prefix("0x"), word.strip_prefix("0b")) {
             (Some(digits), _) => u64::from_str_radix(digits, 16),
             (_, Some(digits)) => u64::from_str_radix(digits, 2),
-            _ => word.parse(),
+            // `67` may be meant as a decimal number or as a mask without its 0x.
+            _ => return Err(syntax(geometry)),
         };
         let Ok(mask) = number else {
-            let example = geometry.placements().last();
-            let profile = example.and_then(|(ix, start)| Some((geometry.get(ix)?.name, start)));
-            let (name, start) = profile.unwrap_or_default();
-            let example = format!("{name}@{start}");
-            return Err(OccupiedError::Syntax { example });
+            return Err(syntax(geometry));
         };
         let most = ((1_u32 << geometry.units) - 1) as u16;
         let mask = u16::try_from(mask).ok().filter(|mask| mask & !most == 0);
@@ -143,6 +141,15 @@ impl Occupied {
         self.state.mask |= mask;
         Ok(())
     }
+}
+
+/// Says what a word may be, with a placement of this card.
+fn syntax(geometry: &'static Geometry) -> OccupiedError {
+    let example = geometry.placements().last();
+    let profile = example.and_then(|(ix, start)| Some((geometry.get(ix)?.name, start)));
+    let (name, start) = profile.unwrap_or_default();
+    let example = format!("{name}@{start}");
+    OccupiedError::Syntax { example }
 }
 
 fn overlap(units: u16) -> OccupiedError {

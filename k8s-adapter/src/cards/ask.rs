@@ -374,7 +374,12 @@ fn add_conditions(
         let is_word = !text.is_empty() && !text.contains(char::is_whitespace);
         is_word.then(|| format!("{namespace}/{text}"))
     });
-    request.share_group = group.unwrap_or_default();
+    match request.want {
+        CardWant::Whole(_) if group.is_some() => {
+            annotations.refuse(SHARE_GROUP, "on a pod that asks for a part of a card");
+        }
+        _ => request.share_group = group.unwrap_or_default(),
+    }
     if annotations.flag(EXCLUSIVE) {
         request.exclusive = WITH_ITS_GANG.into();
     }

@@ -24,7 +24,7 @@ pub(super) struct Declared {
     pub(super) count: Option<u32>,
     /// One for all, or one for each; empty when nothing is said.
     pub(super) modes: Vec<CardMode>,
-    /// How many cards have a mode of their own in the list, if there is a list of several.
+    /// How many cards have a mode of their own in the list, if there is a list.
     pub(super) listed: Option<u32>,
     /// Memory of each in MiB.
     pub(super) memory_mib: Option<u32>,
@@ -192,8 +192,7 @@ fn modes(value: &Value, path: &FieldPath<'_>, into: &mut Declared, problems: &mu
     if modes.len() < entries.len() {
         return;
     }
-    let listed = u32::try_from(modes.len()).ok();
-    into.listed = listed.filter(|listed| *listed > 1);
+    into.listed = u32::try_from(modes.len()).ok().filter(|listed| *listed > 0);
     if modes.windows(2).all(|pair| pair[0] == pair[1]) {
         modes.truncate(1);
     }

@@ -84,9 +84,18 @@ pub(crate) fn complain_of_absent(
 ) {
     let mut models = BTreeSet::new();
     let mut profiles = BTreeSet::new();
+    // Profiles of instances that exist or can be made, which is less than what the models know.
+    let mut offered = BTreeSet::new();
     for cards in nodes.values().flat_map(|node| &node.cards) {
         models.insert(cards.model.as_str());
         profiles.extend(cards.slices.keys().map(String::as_str));
+        offered.extend(cards.slices.keys().map(String::as_str));
+        for mode in &cards.modes {
+            if let CardMode::MigStatic(instances) = mode {
+                offered.extend(instances.iter().map(|instance| instance.profile.as_str()));
+            }
+        }
+        let can_make = cards.modes.contains(&CardMode::MigDynamic);
         let Some(model) = model_of(cards) else {
             continue;
         };
@@ -97,6 +106,9 @@ pub(crate) fn complain_of_absent(
         });
         for name in known.flat_map(Profile::names) {
             profiles.insert(name);
+            if can_make {
+                offered.insert(name);
+            }
         }
     }
     models.remove("");
@@ -120,9 +132,11 @@ pub(crate) fn complain_of_absent(
             if there.contains(name.as_str()) || !named.insert((name.as_str(), what)) {
                 continue;
             }
-            let known: Vec<&str> = there.iter().copied().collect();
             // Profiles are all alike; which one is meant nobody can tell.
-            let near = nearest(name, &known).filter(|_| what == "cards");
+            let are_cards = what == "cards";
+            let known = if are_cards { there } else { &offered };
+            let known: Vec<&str> = known.iter().copied().collect();
+            let near = nearest(name, &known).filter(|_| are_cards);
             let near = near.map(|near| format!("; did you mean {near}?"));
             complaints.push(Complaint {
                 source: Source::file(ALL),

@@ -9,7 +9,8 @@ pub(super) struct Args {
     /// A model, or what a node calls it (label nvidia.com/gpu.product)
     #[arg(value_name = "MODEL")]
     model: Option<String>,
-    /// MIG instances that are on the card, or a mask of its occupied units, such as 0x43
+    /// MIG instances that are on the card, or a mask of its occupied units: hexadecimal such as
+    /// 0x43, or binary such as 0b1000011
     #[arg(
         long,
         value_name = "PROFILE@START,...",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{
     CliError, Ending, Format,
     cluster::{Cluster, ClusterArgs},
-    print_result, write_picture,
+    picture_path, print_result, write_picture,
 };
 use crate::output::text;
 
@@ -25,7 +25,7 @@ pub(super) struct Args {
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
     /// Draw the cluster after the plan into this file
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = picture_path)]
     picture: Option<PathBuf>,
     /// List also the many gangs that run already
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use std::{io::Read as _, path::PathBuf};
 
-use super::{CliError, Ending, Format, print_result, terminal::Progress, write_picture};
+use super::{CliError, Ending, Format, picture_path, print_result, terminal::{self, Progress}, write_picture};
 use crate::{
     output::Report,
     scenario::{self, Outcome, Scenario, value::Span},
@@ -28,7 +28,7 @@ pub(super) struct Args {
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
     /// Draw the cluster as it is at the end into this file
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = picture_path)]
     picture: Option<PathBuf>,
 }
 
@@ -46,13 +46,18 @@ pub(super) fn run(args: &Args) -> Result<Ending, CliError> {
         std::fs::read_to_string(&args.scenario).map_err(failed)?
     };
     let mut progress = Progress::new();
+    let mut absent = Vec::new();
     let until = args.until.map(|span| span.0);
     let played = Scenario::parse(&text).and_then(|scenario| {
+        absent = scenario.absent_models();
         scenario::play(&scenario, until, |done, total| {
             progress.set("playing", done, total);
         })
     });
     drop(progress);
+    for absent in absent {
+        terminal::complain("warning", &format!("{path}: {absent}"));
+    }
     let (outcome, scheduler) = played.map_err(|error| CliError::Scenario {
         path,
         error: Box::new(error),

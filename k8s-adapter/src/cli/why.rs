@@ -9,7 +9,7 @@ use super::{
     cluster::{Cluster, ClusterArgs},
     print_result,
 };
-use crate::output::text;
+use crate::{annotations::nearest, output::text};
 
 /// Tell why a gang or pod waits, and what would let it in
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args) -> Result<Ending, CliError> {
     let Some(gang) = found else {
         return Err(CliError::NotFound {
             name: format!("{namespace}/{name}"),
-            hint: hint(&cluster.scheduler, name),
+            hint: hint(&cluster.scheduler, namespace, name),
         });
     };
     let report = cluster.report(&[gang], args.output, args.cluster.strict)?;
@@ -61,8 +61,8 @@ fn find(scheduler: &Scheduler, namespace: &str, name: &str) -> Option<GangId> {
     named.or_else(|| scheduler.gangs().into_iter().find(has_member))
 }
 
-/// Where a gang of this name exists.
-fn hint(scheduler: &Scheduler, name: &str) -> String {
+/// Where a gang of this name exists, or which name is like it.
+fn hint(scheduler: &Scheduler, namespace: &str, name: &str) -> String {
     let gangs = scheduler.gangs();
     let named = gangs
         .iter()
@@ -70,6 +70,16 @@ fn hint(scheduler: &Scheduler, name: &str) -> String {
         .find(|gang| gang.name == name);
     match named {
         Some(gang) => format!("; did you mean {}/{}?", gang.namespace, gang.name),
-        None => format!("; {} others are known", gangs.len()),
+        None => {
+            let known = gangs.iter().filter_map(|id| scheduler.gang(*id));
+            let known: Vec<String> = known
+                .map(|gang| format!("{}/{}", gang.namespace, gang.name))
+                .collect();
+            let words: Vec<&str> = known.iter().map(String::as_str).collect();
+            match nearest(&format!("{namespace}/{name}"), &words) {
+                Some(near) => format!("; did you mean {near}?"),
+                None => format!("; {} others are known", gangs.len()),
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use gangline::{
 use serde::Deserialize;
 
 use super::{
-    Dialect, Kind, Link, Roster, Surroundings, count,
+    Dialect, Field, Kind, Link, Roster, Surroundings, count,
     store::{self, Name, Store},
 };
 use crate::{
@@ -27,6 +27,54 @@ mod tree;
 
 const SOURCE: &str = "native";
 const API_GROUP: &str = "scheduling.k8s.io";
+
+/// All fields of a `PodGroup`'s spec.
+const GROUP_FIELDS: &[Field] = &[
+    Field::any("parentCompositePodGroupName"),
+    Field::any("workloadRef"),
+    Field::of(
+        "schedulingPolicy",
+        &[
+            Field::any("basic"),
+            Field::of("gang", &[Field::any("minCount")]),
+        ],
+    ),
+    CONSTRAINTS,
+    Field::any("resourceClaims"),
+    DISRUPTION,
+    Field::any("priorityClassName"),
+    Field::any("priority"),
+    Field::any("preemptionPolicy"),
+];
+/// All fields of a `CompositePodGroup`'s spec.
+const COMPOSITE_FIELDS: &[Field] = &[
+    Field::any("parentCompositePodGroupName"),
+    Field::any("workloadRef"),
+    Field::of(
+        "schedulingPolicy",
+        &[
+            Field::any("basic"),
+            Field::of("gang", &[Field::any("minGroupCount")]),
+        ],
+    ),
+    CONSTRAINTS,
+    DISRUPTION,
+    Field::any("priorityClassName"),
+    Field::any("priority"),
+    Field::any("preemptionPolicy"),
+];
+const CONSTRAINTS: Field = Field::of(
+    "schedulingConstraints",
+    &[Field::of("topology", &[Field::any("key")])],
+);
+const DISRUPTION: Field =
+    Field::of("disruptionMode", &[Field::any("single"), Field::any("all")]);
+/// All fields of a `Workload`'s spec.
+const WORKLOAD_FIELDS: &[Field] = &[
+    Field::any("controllerRef"),
+    Field::any("podGroupTemplates"),
+    Field::any("compositePodGroupTemplates"),
+];
 
 /// The dialect.
 #[derive(Debug, Default)]
@@ -202,16 +250,19 @@ impl Dialect for Native {
                 group: API_GROUP,
                 versions: VERSIONS,
                 kind: "PodGroup",
+                spec: GROUP_FIELDS,
             },
             Kind {
                 group: API_GROUP,
                 versions: &["v1alpha3"],
                 kind: "CompositePodGroup",
+                spec: COMPOSITE_FIELDS,
             },
             Kind {
                 group: API_GROUP,
                 versions: VERSIONS,
                 kind: "Workload",
+                spec: WORKLOAD_FIELDS,
             },
         ]
     }

@@ -11,7 +11,7 @@ use gangline::{
 use serde::Deserialize;
 
 use super::{
-    Dialect, Kind, Link, Member, Roster, Surroundings, count,
+    Dialect, Field, Kind, Link, Member, Roster, Surroundings, count,
     store::{self, Name, Store, Stored},
 };
 use crate::{
@@ -23,6 +23,13 @@ const SOURCE: &str = "scheduler-plugins";
 const LABEL: &str = "scheduling.x-k8s.io/pod-group";
 /// The scheduler's own setting (`permitWaitingTimeSeconds`) is not in a dump; its default is.
 const DEFAULT_TIMEOUT: Nanos = Nanos::from_secs(60);
+
+/// All fields of a `PodGroup`'s spec.
+const FIELDS: &[Field] = &[
+    Field::any("minMember"),
+    Field::any("minResources"),
+    Field::any("scheduleTimeoutSeconds"),
+];
 
 /// The dialect.
 #[derive(Debug, Default)]
@@ -46,6 +53,7 @@ impl Dialect for SchedulerPlugins {
             group: "scheduling.x-k8s.io",
             versions: &["v1alpha1"],
             kind: "PodGroup",
+            spec: FIELDS,
         }]
     }
 

@@ -17,7 +17,7 @@ use gangline::{
 use serde::Deserialize;
 
 use super::{
-    Dialect, Implied, Kind, Link, Member, Roster, Surroundings,
+    Dialect, Field, Implied, Kind, Link, Member, Roster, Surroundings,
     store::{self, Store, Stored},
 };
 use crate::{
@@ -51,6 +51,35 @@ const QUEUE_NAME: &str = "scheduling.volcano.sh/queue-name";
 const GROUP_MIN_MEMBER: &str = "scheduling.volcano.sh/group-min-member";
 const TOPOLOGY_MODE: &str = "volcano.sh/network-topology-mode";
 const TOPOLOGY_TIER: &str = "volcano.sh/network-topology-highest-tier";
+
+/// All fields of a `PodGroup`'s spec.
+const FIELDS: &[Field] = &[
+    Field::any("minMember"),
+    Field::any("minTaskMember"),
+    Field::any("minResources"),
+    Field::any("queue"),
+    Field::any("priorityClassName"),
+    NETWORK_TOPOLOGY,
+    Field::of(
+        "subGroupPolicy",
+        &[
+            Field::any("name"),
+            Field::any("labelSelector"),
+            Field::any("matchLabelKeys"),
+            Field::any("subGroupSize"),
+            Field::any("minSubGroups"),
+            NETWORK_TOPOLOGY,
+        ],
+    ),
+];
+const NETWORK_TOPOLOGY: Field = Field::of(
+    "networkTopology",
+    &[
+        Field::any("mode"),
+        Field::any("highestTierAllowed"),
+        Field::any("highestTierName"),
+    ],
+);
 
 /// The dialect.
 #[derive(Debug, Default)]
@@ -109,11 +138,13 @@ impl Dialect for Volcano {
                 group: "scheduling.volcano.sh",
                 versions: &["v1beta1"],
                 kind: "PodGroup",
+                spec: FIELDS,
             },
             Kind {
                 group: "topology.volcano.sh",
                 versions: &["v1alpha1"],
                 kind: "HyperNode",
+                spec: hypernode::FIELDS,
             },
         ]
     }

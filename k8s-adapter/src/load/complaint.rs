@@ -82,12 +82,15 @@ pub struct Complaint {
 impl Complaint {
     /// A refusal of an object for something that an adapter function found.
     pub fn from_problem(source: &Source, object: &str, problem: &Problem) -> Self {
+        // The last one: what is accepted is our own words, the value may be anybody's.
+        let parts = problem.message.rsplit_once("; accepted: ");
+        let (value, accepted) = parts.unwrap_or((&problem.message, ""));
         Self {
             source: source.clone(),
             object: object.into(),
             field: problem.field.clone(),
-            value: problem.message.clone(),
-            accepted: String::new(),
+            value: value.into(),
+            accepted: accepted.into(),
             severity: Severity::Refused,
         }
     }
@@ -105,5 +108,21 @@ impl fmt::Display for Complaint {
             write!(formatter, "; accepted: {}", one_line(&self.accepted))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::problem;
+
+    #[test]
+    fn what_would_be_accepted_is_apart_from_the_value() {
+        let message = "\"x; accepted: y\" of z; accepted: a, b";
+        let problem = problem("Bad", "spec", message);
+        let complaint = Complaint::from_problem(&Source::file("f"), "Pod p", &problem);
+        assert_eq!(complaint.value, "\"x; accepted: y\" of z");
+        assert_eq!(complaint.accepted, "a, b");
+        assert_eq!(complaint.to_string(), format!("f: Pod p: spec: {message}"));
     }
 }

@@ -213,7 +213,7 @@ metadata: {name: b}
         seen.complaints
     );
     assert!(
-        seen.complaints[0].contains("duplicate"),
+        seen.complaints[0].contains("duplicate") && !seen.complaints[0].contains("Options"),
         "{:?}",
         seen.complaints
     );

@@ -41,8 +41,7 @@ pub(super) fn parse_item(chunk: &Chunk<'_>) -> Result<Value, Broken> {
 /// Reads a text within an object, such as an annotation; what is wrong with it comes in one line.
 pub(crate) fn parse_text(text: &str) -> Result<Value, String> {
     serde_saphyr::from_str_with_options(text, options(text.len())).map_err(|error: Error| {
-        let message = DefaultMessageFormatter.format_message(error.without_snippet());
-        one_line(&message)
+        one_line(&words(&error))
     })
 }
 
@@ -66,12 +65,18 @@ fn options(written: usize) -> Options {
     }
 }
 
+/// What the parser says, without its advice to programmers.
+fn words(error: &Error) -> String {
+    let message = DefaultMessageFormatter.format_message(error.without_snippet());
+    let advice = message.find(", set DuplicateKeyPolicy");
+    message.get(..advice.unwrap_or(message.len())).unwrap_or_default().to_owned()
+}
+
 fn broken(chunk: &Chunk<'_>, error: &Error) -> Broken {
     // The parser counts lines from the start of the piece that it was given.
     let line = error.location().map_or(0, |location| location.line());
-    let message = DefaultMessageFormatter.format_message(error.without_snippet());
     Broken {
         line: if line == 0 { 0 } else { chunk.line + line - 1 },
-        message: message.into_owned(),
+        message: words(error),
     }
 }

@@ -98,6 +98,12 @@ pub(super) fn node_cards(shape: &NodeShape, known: &[NodeCards]) -> Result<Vec<N
         };
     };
     if let Some(unhealthy) = &shape.unhealthy {
+        let there = first.count;
+        if let Some(card) = unhealthy.iter().find(|card| **card >= there) {
+            return Err(format!(
+                "unhealthy: card {card} of {there} cards; accepted: numbers below that"
+            ));
+        }
         first.unhealthy = card_set(unhealthy)?;
     }
     if let Some(memory) = &shape.card_memory {

@@ -7,13 +7,63 @@ use std::collections::BTreeSet;
 
 use gangline::{
     Event,
+    device::model,
     gang::{Group, GroupKind},
 };
 
 use super::{
     Scenario,
-    shape::{GroupShape, WorkShape},
+    shape::{GroupShape, PodShape, WorkShape},
 };
+use crate::annotations::nearest;
+
+impl Scenario {
+    /// Models of cards that pods name and that no node has at any time: each as a sentence. A scenario
+    /// may be about just that, so it is played all the same.
+    pub fn absent_models(&self) -> Vec<String> {
+        let entries = self.events.iter();
+        let shapes = entries.clone().filter_map(|entry| entry.node.as_deref());
+        let shapes = self.nodes.iter().chain(shapes);
+        let mut there: BTreeSet<&str> =
+            shapes.filter_map(|node| node.model.as_deref()).collect();
+        let applied = entries.clone().filter_map(|entry| match entry.apply.as_deref() {
+            Some(Event::Node(node)) => Some(node),
+            _ => None,
+        });
+        let kept = self.snapshot.iter().flat_map(|snapshot| &snapshot.nodes);
+        for node in kept.chain(applied) {
+            there.extend(node.cards.iter().map(|cards| cards.model.as_str()));
+        }
+        let models = there.iter().filter_map(|name| model::find(name));
+        let models: Vec<&str> = models.map(|model| model.name).collect();
+        there.extend(models);
+        let known: Vec<&str> = there.into_iter().filter(|name| !name.is_empty()).collect();
+
+        let mut pods: Vec<&PodShape> = Vec::new();
+        let submitted = entries.clone().filter_map(|entry| entry.submit.as_deref());
+        for work in self.work.iter().chain(submitted) {
+            pods.push(&work.pod);
+            let mut roles: Vec<&GroupShape> = work.roles.iter().collect();
+            while let Some(role) = roles.pop() {
+                pods.extend(&role.pod);
+                roles.extend(&role.roles);
+            }
+        }
+        let joins = entries.filter_map(|entry| entry.join.as_ref());
+        pods.extend(joins.filter_map(|join| join.pod.as_ref()));
+        let named: BTreeSet<&str> = pods
+            .iter()
+            .flat_map(|pod| pod.models.iter().map(String::as_str))
+            .collect();
+        let absent = named.into_iter().filter(|name| !known.contains(name));
+        let sentence = |name: &str| {
+            let near = nearest(name, &known).map(|near| format!("; did you mean {near}?"));
+            let near = near.unwrap_or_default();
+            format!("models: no node has cards of {name:?}{near}")
+        };
+        absent.map(sentence).collect()
+    }
+}
 
 /// Names that exist at some time.
 #[derive(Debug, Default)]

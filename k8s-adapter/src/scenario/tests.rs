@@ -24,6 +24,11 @@ fn a_wrong_value_says_what_would_be_accepted() {
         said.contains("nodes[0]") && said.contains("key=value:Effect"),
         "{said}"
     );
+    let said = error("nodes:\n- {name: n1, cards: 2, unhealthy: [7]}\n");
+    assert!(
+        said.contains("unhealthy: card 7 of 2 cards; accepted: numbers below that"),
+        "{said}"
+    );
     let said = error("events:\n- {at: soon}\n");
     assert!(said.contains("such as 10s"), "{said}");
     let said = error("events:\n- {at: 1s, cordon: n1}\n");

@@ -34,6 +34,7 @@ const fn kind(group: &'static str, kind: &'static str) -> Kind {
         group,
         versions: &["v1"],
         kind,
+        spec: &[],
     }
 }
 

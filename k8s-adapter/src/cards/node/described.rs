@@ -83,6 +83,12 @@ impl Reader<'_, '_> {
         physical: u32,
     ) {
         let label = self.number(label::COUNT);
+        // A list of one is easily taken for a mode of all.
+        let all = label.unwrap_or(0).max(physical);
+        if said.listed == Some(1) && said.count.is_none() && all > 1 {
+            self.refuse_list(1, all);
+            return;
+        }
         let count = said.count.or(said.listed).or(label).unwrap_or(physical);
         if let Some(listed) = said.listed.filter(|listed| *listed != count) {
             self.refuse_list(listed, count);
@@ -144,10 +150,8 @@ impl Reader<'_, '_> {
             cards,
             |cards| {
                 (cards.count, cards.modes, cards.unhealthy) = (count, modes, unhealthy);
-                // What is known of none of the cards may be known of their instances.
-                if broken != there {
-                    cards.slices.clear();
-                }
+                // The instances that are counted are those of the described cards.
+                cards.slices.clear();
             },
             &ANNOTATIONS.key(CARDS),
             self.problems,
@@ -207,7 +211,7 @@ impl Reader<'_, '_> {
             } else {
                 "the card is"
             };
-            self.refuse(CARDS, format_args!("{error}; {what} not used"));
+            self.refuse(CARDS, format_args!("{what} not used: {error}"));
         }
         (tried.modes, broken.intersection(there))
     }
@@ -250,8 +254,10 @@ impl Reader<'_, '_> {
 
     /// Notes that a list of modes is not one for each card.
     fn refuse_list(&mut self, listed: u32, cards: u32) {
+        let entries = if listed == 1 { "entry" } else { "entries" };
         let message = format_args!(
-            "modes: {listed} entries for {cards} cards; accepted: one mode for all, or {cards}"
+            "modes: {listed} {entries} for {cards} cards; accepted: a mode without a list for \
+             all, or {cards} entries"
         );
         self.refuse(CARDS, message);
     }

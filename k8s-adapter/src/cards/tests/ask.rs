@@ -478,7 +478,11 @@ fn bad_annotations_are_named_and_the_rest_holds() {
             "\"2\"; accepted: a part of one card such as 0.5",
         ),
     ];
-    for (annotation, expected) in table {
+    let whole = (
+        "gangline.io/share-group: nb",
+        "\"nb\"; accepted: on a pod that asks for a part of a card",
+    );
+    for (annotation, expected) in table.into_iter().chain([whole]) {
         let (problem, request) = bad("nvidia.com/gpu: 2", annotation);
         let key = annotation.split(':').next().unwrap();
         let front = format!("InvalidAnnotation: metadata.annotations[{key}]: {expected}");

@@ -441,15 +441,23 @@ fn bad_descriptions_are_named_and_plain_cards_stay() {
         ("[shared, 7]", "7; accepted: whole"),
         (
             "[whole, shared, whole]",
-            "modes: 3 entries for 2 cards; accepted: one mode for all, or 2",
+            "modes: 3 entries for 2 cards; accepted: a mode without a list for all, or 2 entries",
+        ),
+        (
+            "[whole]",
+            "modes: 1 entry for 2 cards; accepted: a mode without a list for all, or 2 entries",
+        ),
+        (
+            "[mig-dynamic]",
+            "modes: 1 entry for 2 cards; accepted: a mode without a list for all, or 2 entries",
         ),
         (
             "[shared, shared, shared]",
-            "modes: 3 entries for 2 cards; accepted: one mode for all, or 2",
+            "modes: 3 entries for 2 cards; accepted: a mode without a list for all, or 2 entries",
         ),
         (
             "{count: 2, modes: [mig-dynamic, mig-dynamic, mig-dynamic]}",
-            "modes: 3 entries for 2 cards; accepted: one mode for all, or 2",
+            "modes: 3 entries for 2 cards; accepted: a mode without a list for all, or 2 entries",
         ),
         (
             "{mode: mig-dynamic, count: 2, modes: [whole]}",
@@ -534,14 +542,14 @@ fn cards_whose_instances_cannot_be_are_not_given_out() {
         ),
         (
             "{count: 2, mig-static: [3g.20gb@0, 1g.5gb@2]}",
-            "cards.modes[0]: 1g.5gb@2 is not legal or overlaps an instance before it; accepted: a free \
-             start of the profile: 4, 5, 6; these cards are not used",
+            "these cards are not used: cards.modes[0]: 1g.5gb@2 is not legal or overlaps an instance \
+             before it; accepted: a free start of the profile: 4, 5, 6",
             0b11,
         ),
         (
             "[shared, {mig-static: [3g.20gb@0, 1g.5gb@2]}]",
-            "cards.modes[1]: 1g.5gb@2 is not legal or overlaps an instance before it; accepted: a free \
-             start of the profile: 4, 5, 6; the card is not used",
+            "the card is not used: cards.modes[1]: 1g.5gb@2 is not legal or overlaps an instance before \
+             it; accepted: a free start of the profile: 4, 5, 6",
             0b10,
         ),
         (
@@ -558,10 +566,10 @@ fn cards_whose_instances_cannot_be_are_not_given_out() {
         let shared = cards.modes.contains(&CardMode::Shared);
         assert_eq!(shared, text.contains("shared"), "{text}: {:?}", cards.modes);
     }
-    // Instances that the device plugin counts are there, wherever they are.
+    // Those that the device plugin counts lie on these cards, so they are nobody's either.
     let annotation = "gangline.io/cards: '{count: 1, mig-static: [3g.20gb@1]}'";
     let (_, cards) = bad(A100, annotation, "nvidia.com/mig-3g.20gb: 2");
-    assert_eq!(cards.slices.get("3g.20gb"), Some(&2));
+    assert!(cards.slices.is_empty());
     assert_eq!((cards.count, cards.unhealthy.0), (1, 1));
 }
 

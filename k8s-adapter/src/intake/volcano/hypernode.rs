@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use super::{
     super::{
-        label_selector,
+        Field, label_selector,
         store::{Store, Stored},
     },
     NetworkTopology, mode_problem,
@@ -30,6 +30,26 @@ use crate::{
 };
 
 const LABEL_PREFIX: &str = "gangline.io/hypernode-tier-";
+
+/// All fields of a `HyperNode`'s spec.
+pub(super) const FIELDS: &[Field] = &[
+    Field::any("tier"),
+    Field::any("tierName"),
+    Field::of(
+        "members",
+        &[
+            Field::any("type"),
+            Field::of(
+                "selector",
+                &[
+                    Field::of("exactMatch", &[Field::any("name")]),
+                    Field::of("regexMatch", &[Field::any("pattern")]),
+                    Field::any("labelMatch"),
+                ],
+            ),
+        ],
+    ),
+];
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
