@@ -363,7 +363,8 @@ fn find(name: &str) -> Result<&'static CardModel, CardsError> {
     Err(CardsError::Ambiguous { name, models })
 }
 
-/// Models with the word in their name; if there are none, those with the most similar names.
+/// Models with the word in their name; if there are none, those with whose name it begins, and those
+/// with the most similar names.
 fn near(name: &str) -> Vec<&'static str> {
     let name = name.to_lowercase();
     let names = || model::models().map(|model| model.name);
@@ -371,16 +372,18 @@ fn near(name: &str) -> Vec<&'static str> {
     let mut near: Vec<_> = names().filter(holds).collect();
     if near.is_empty() {
         // `GB200-NVL` is some GB200.
-        let begins = |known: &&str| name.starts_with(&known.to_lowercase());
+        let begins = |known: &&str| {
+            let rest = name.strip_prefix(&known.to_lowercase());
+            rest.is_some_and(|rest| rest.starts_with(['-', ' ', '_']))
+        };
         near = names().filter(begins).collect();
-    }
-    if near.is_empty() {
         let distance = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name);
         // At most one letter in three may be another.
-        near = names()
-            .filter(|known| distance(known) * 3 <= name.len())
+        let mut like: Vec<_> = names()
+            .filter(|known| distance(known) * 3 <= name.len() && !near.contains(known))
             .collect();
-        near.sort_by_key(|known| distance(known));
+        like.sort_by_key(|known| distance(known));
+        near.extend(like);
     }
     near.truncate(NEAR_NAMES);
     near

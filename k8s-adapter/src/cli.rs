@@ -192,7 +192,9 @@ fn picture_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let svg = |end: &std::ffi::OsStr| end.eq_ignore_ascii_case("svg");
     match path.extension() {
-        Some(end) if !svg(end) => Err("pictures are SVG; accepted: a name that ends in .svg".into()),
+        Some(end) if !svg(end) => {
+            Err("pictures are SVG; accepted: a name that ends in .svg".into())
+        }
         _ => Ok(path),
     }
 }

@@ -20,7 +20,7 @@ use gangline::{
 
 use crate::{
     api::{self, Labels, Pod, ResourceList},
-    load::{Complaint, Document, Severity},
+    load::{Complaint, Document, Severity, Source},
     problem::{FieldPath, Problems, problem},
     rules,
 };
@@ -33,8 +33,8 @@ mod store;
 pub(crate) mod testing;
 mod volcano;
 
-pub(crate) use fields::complain_of_unknown_fields;
 use fields::Field;
+pub(crate) use fields::complain_of_unknown_fields;
 use store::Stored;
 
 /// All dialects. Their order decides nothing.
@@ -112,6 +112,8 @@ pub struct Implied {
 /// A pod and the group that it names.
 #[derive(Clone, Debug)]
 pub struct Member {
+    /// Where it was read.
+    pub source: Source,
     /// The pod.
     pub spec: PodSpec,
     /// The group that it names.

@@ -457,6 +457,7 @@ impl<'p> Builder<'p> {
         let times = [Some(spec.created), spec.started];
         self.latest = times.into_iter().flatten().fold(self.latest, Nanos::max);
         let member = Member {
+            source: source.clone(),
             spec,
             link,
             labels: pod.metadata.labels.clone(),

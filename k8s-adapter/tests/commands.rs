@@ -375,7 +375,10 @@ fn why_suggests_the_name_that_is_meant() {
     let output = run(&["why", "--cluster", CLUSTER, "batch-71"]);
     assert_eq!(output.status.code(), Some(1));
     let errors = text(&output.stderr);
-    assert!(errors.contains("did you mean default/batch-17?"), "{errors}");
+    assert!(
+        errors.contains("did you mean default/batch-17?"),
+        "{errors}"
+    );
 }
 
 #[test]

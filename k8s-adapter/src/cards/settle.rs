@@ -18,7 +18,7 @@ use super::{ANNOTATIONS, kai};
 use crate::{
     annotations::{EXCLUSIVE, MODELS, nearest},
     intake::Member,
-    load::{Complaint, Severity, Source},
+    load::{Complaint, Severity},
     problem::{FieldPath, problem},
     rules::Templates,
 };
@@ -27,9 +27,6 @@ use crate::{
 pub(super) const WITH_ITS_GANG: &str = "gang";
 
 const SPEC: FieldPath<'static> = FieldPath::root("spec");
-
-/// What complaints about several objects give as their source.
-const ALL: &str = "the cluster as a whole";
 
 /// Names the gangs whose cards serve nobody else.
 pub(crate) fn exclude_others(
@@ -58,11 +55,7 @@ pub(crate) fn exclude_others(
                  or pods of one gang",
             );
             let object = format!("Pod {}/{}", spec.namespace, spec.name);
-            complaints.push(Complaint::from_problem(
-                &Source::file(ALL),
-                &object,
-                &problem,
-            ));
+            complaints.push(Complaint::from_problem(&member.source, &object, &problem));
             if spec.problem.is_none() && spec.node.is_none() {
                 spec.problem = Some(problem);
             }
@@ -139,7 +132,7 @@ pub(crate) fn complain_of_absent(
             let near = nearest(name, &known).filter(|_| are_cards);
             let near = near.map(|near| format!("; did you mean {near}?"));
             complaints.push(Complaint {
-                source: Source::file(ALL),
+                source: member.source.clone(),
                 object: format!("Pod {}/{}", spec.namespace, spec.name),
                 field: field.to_string(),
                 value: format!("no node has {what} of {name:?}{}", near.unwrap_or_default()),

@@ -2,7 +2,11 @@
 
 use std::{io::Read as _, path::PathBuf};
 
-use super::{CliError, Ending, Format, picture_path, print_result, terminal::{self, Progress}, write_picture};
+use super::{
+    CliError, Ending, Format, picture_path, print_result,
+    terminal::{self, Progress},
+    write_picture,
+};
 use crate::{
     output::Report,
     scenario::{self, Outcome, Scenario, value::Span},

@@ -68,18 +68,16 @@ fn hint(scheduler: &Scheduler, namespace: &str, name: &str) -> String {
         .iter()
         .filter_map(|id| scheduler.gang(*id))
         .find(|gang| gang.name == name);
-    match named {
-        Some(gang) => format!("; did you mean {}/{}?", gang.namespace, gang.name),
-        None => {
-            let known = gangs.iter().filter_map(|id| scheduler.gang(*id));
-            let known: Vec<String> = known
-                .map(|gang| format!("{}/{}", gang.namespace, gang.name))
-                .collect();
-            let words: Vec<&str> = known.iter().map(String::as_str).collect();
-            match nearest(&format!("{namespace}/{name}"), &words) {
-                Some(near) => format!("; did you mean {near}?"),
-                None => format!("; {} others are known", gangs.len()),
-            }
-        }
+    if let Some(gang) = named {
+        return format!("; did you mean {}/{}?", gang.namespace, gang.name);
+    }
+    let known = gangs.iter().filter_map(|id| scheduler.gang(*id));
+    let known: Vec<String> = known
+        .map(|gang| format!("{}/{}", gang.namespace, gang.name))
+        .collect();
+    let words: Vec<&str> = known.iter().map(String::as_str).collect();
+    match nearest(&format!("{namespace}/{name}"), &words) {
+        Some(near) => format!("; did you mean {near}?"),
+        None => format!("; {} others are known", gangs.len()),
     }
 }

@@ -67,8 +67,7 @@ const CONSTRAINTS: Field = Field::of(
     "schedulingConstraints",
     &[Field::of("topology", &[Field::any("key")])],
 );
-const DISRUPTION: Field =
-    Field::of("disruptionMode", &[Field::any("single"), Field::any("all")]);
+const DISRUPTION: Field = Field::of("disruptionMode", &[Field::any("single"), Field::any("all")]);
 /// All fields of a `Workload`'s spec.
 const WORKLOAD_FIELDS: &[Field] = &[
     Field::any("controllerRef"),

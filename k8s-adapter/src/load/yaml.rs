@@ -40,9 +40,8 @@ pub(super) fn parse_item(chunk: &Chunk<'_>) -> Result<Value, Broken> {
 
 /// Reads a text within an object, such as an annotation; what is wrong with it comes in one line.
 pub(crate) fn parse_text(text: &str) -> Result<Value, String> {
-    serde_saphyr::from_str_with_options(text, options(text.len())).map_err(|error: Error| {
-        one_line(&words(&error))
-    })
+    serde_saphyr::from_str_with_options(text, options(text.len()))
+        .map_err(|error: Error| one_line(&words(&error)))
 }
 
 /// Limits in proportion to what is written, so that only unfolded aliases can exceed them.
@@ -69,7 +68,10 @@ fn options(written: usize) -> Options {
 fn words(error: &Error) -> String {
     let message = DefaultMessageFormatter.format_message(error.without_snippet());
     let advice = message.find(", set DuplicateKeyPolicy");
-    message.get(..advice.unwrap_or(message.len())).unwrap_or_default().to_owned()
+    message
+        .get(..advice.unwrap_or(message.len()))
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn broken(chunk: &Chunk<'_>, error: &Error) -> Broken {

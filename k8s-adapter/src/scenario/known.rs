@@ -24,12 +24,13 @@ impl Scenario {
         let entries = self.events.iter();
         let shapes = entries.clone().filter_map(|entry| entry.node.as_deref());
         let shapes = self.nodes.iter().chain(shapes);
-        let mut there: BTreeSet<&str> =
-            shapes.filter_map(|node| node.model.as_deref()).collect();
-        let applied = entries.clone().filter_map(|entry| match entry.apply.as_deref() {
-            Some(Event::Node(node)) => Some(node),
-            _ => None,
-        });
+        let mut there: BTreeSet<&str> = shapes.filter_map(|node| node.model.as_deref()).collect();
+        let applied = entries
+            .clone()
+            .filter_map(|entry| match entry.apply.as_deref() {
+                Some(Event::Node(node)) => Some(node),
+                _ => None,
+            });
         let kept = self.snapshot.iter().flat_map(|snapshot| &snapshot.nodes);
         for node in kept.chain(applied) {
             there.extend(node.cards.iter().map(|cards| cards.model.as_str()));

@@ -133,7 +133,7 @@ fn a_card_for_one_pod_only_cannot_be_a_share_groups() {
     assert_eq!(
         complaints,
         [
-            "the cluster as a whole: Pod default/a: metadata.annotations[gangline.io/exclusive-cards]: \
+            "dump, document 2: Pod default/a: metadata.annotations[gangline.io/exclusive-cards]: \
              true, with a share-group, on a pod without a gang; accepted: share-group without it, or \
              pods of one gang"
         ]
@@ -167,7 +167,7 @@ fn a_model_that_no_node_has_is_warned_of_once() {
     assert_eq!(
         complaints,
         [
-            "the cluster as a whole: Pod default/a: metadata.annotations[gangline.io/card-models]: no \
+            "dump, document 2: Pod default/a: metadata.annotations[gangline.io/card-models]: no \
              node has cards of \"H1000\"; accepted: H100-80GB, NVIDIA-H100-80GB-HBM3"
         ]
     );
@@ -196,8 +196,8 @@ fn a_profile_that_no_card_of_the_cluster_has_is_warned_of_once() {
     assert_eq!(complaints.len(), 1, "{complaints:?}");
     assert!(
         complaints[0].starts_with(
-            "the cluster as a whole: Pod default/a: spec: no node has MIG instances of \"9g.999gb\"; \
-             accepted: 1g.6gb, "
+            "dump, document 2: Pod default/a: spec: no node has MIG instances of \"9g.999gb\"; \
+             accepted: 7g.7gb"
         ),
         "{complaints:?}"
     );
