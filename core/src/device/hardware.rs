@@ -143,6 +143,16 @@ pub enum NodeCardsError {
         /// Where it could, beside the instances before it.
         accepted: String,
     },
+    /// More memory than any card of the product has.
+    #[error("cards.memory_mib: {memory_mib} on a {product}; accepted: at most {most}")]
+    Memory {
+        /// What is said.
+        memory_mib: u32,
+        /// The product.
+        product: String,
+        /// The most that one has.
+        most: u32,
+    },
     /// One replica is no replica, and more than so many are a mistake.
     #[error("cards.modes[{card}]: {replicas} replicas; accepted: 2 to {most}{whose}")]
     Replicas {
@@ -165,7 +175,10 @@ impl NodeCardsError {
             | Self::Profile { card, .. }
             | Self::Placement { card, .. }
             | Self::Replicas { card, .. } => Some(card),
-            Self::Modes { .. } | Self::ManyCards { .. } | Self::Links { .. } => None,
+            Self::Modes { .. }
+            | Self::ManyCards { .. }
+            | Self::Links { .. }
+            | Self::Memory { .. } => None,
         }
     }
 }
@@ -206,6 +219,14 @@ pub fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
         });
     }
     let geometry = model_of(cards).and_then(|model| model.mig);
+    let most = model::most_memory_mib(&cards.model);
+    if let Some(most) = most.filter(|&most| cards.memory_mib > most) {
+        return Err(Error::Memory {
+            memory_mib: cards.memory_mib,
+            product: cards.model.clone(),
+            most,
+        });
+    }
     for (card, mode) in (0_u32..).zip(&cards.modes) {
         match mode {
             &CardMode::Replicas(replicas) if !(2..=most_replicas(cards)).contains(&replicas) => {

@@ -188,6 +188,13 @@ pub fn find_with_memory(product: &str, memory_mib: u32) -> Option<&'static CardM
     only(candidates(product).filter(is_near))
 }
 
+/// The most memory in MiB that a card of a product can have, a twelfth above the tables as in
+/// [`find_with_memory`]; `None` for a product that nobody knows. O(models).
+pub fn most_memory_mib(product: &str) -> Option<u32> {
+    let most = candidates(product).map(|model| model.memory_mib + model.memory_mib / 12);
+    most.max()
+}
+
 /// The model with a PCI device id of vendor 10DE; `None` if several models have it.
 pub fn find_by_pci(device_id: u16) -> Option<&'static CardModel> {
     only(models().filter(move |model| model.pci_device_ids.contains(&device_id)))

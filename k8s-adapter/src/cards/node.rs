@@ -12,6 +12,7 @@ use gangline::{
     device::{
         check_cards,
         links::{self, LinkError, LinkMatrix},
+        model::most_memory_mib,
         names::{
             CardKind, ResourceMeaning, card_kind,
             label::{self, MigConfigState, Product, Sharing},
@@ -168,7 +169,7 @@ impl<'a> Reader<'a, '_> {
             kind: NVIDIA.into(),
             count: offered.cards,
             model: self.label(kind.model_label).into(),
-            memory_mib: self.number(label::MEMORY).unwrap_or(0),
+            memory_mib: self.memory(),
             slices: offered.slices.clone(),
             mps: Sharing::new(self.label(label::SHARING_STRATEGY)) == Some(Sharing::Mps),
             ..NodeCards::default()
@@ -231,6 +232,21 @@ impl<'a> Reader<'a, '_> {
                 .note("InvalidLabel", &LABELS.key(key), message);
         }
         number
+    }
+
+    /// The memory of one card in MiB that the node's label tells; 0 without one that can be true.
+    fn memory(&mut self) -> u32 {
+        let told = self.number(label::MEMORY).unwrap_or(0);
+        let product = card_kind(NVIDIA).map_or("", |kind| self.label(kind.model_label));
+        match most_memory_mib(product).filter(|&most| told > most) {
+            None => told,
+            Some(most) => {
+                let message = format_args!("{told} MiB on a {product}; accepted: at most {most}");
+                self.problems
+                    .note("InvalidLabel", &LABELS.key(label::MEMORY), message);
+                0
+            }
+        }
     }
 
     /// How many cards the device plugin knows, healthy or not.

@@ -43,6 +43,7 @@ pub struct Grid {
     /// By row: which multisets these are, by numbers that mean the same in every row.
     reach: &'static [u128],
     /// By number: the multiset, four bits for each profile's count.
+    #[cfg(feature = "alloc")]
     multisets: &'static [u64],
 }
 
@@ -388,6 +389,7 @@ pub(crate) static EIGHTHS: Grid = Grid {
     flexibility: &EIGHTHS_TABLES.flexibility,
     flexibility_of_all: &EIGHTHS_TABLES.flexibility_of_all,
     reach: &EIGHTHS_TABLES.reach,
+    #[cfg(feature = "alloc")]
     multisets: &EIGHTHS_TABLES.multisets,
 };
 
@@ -414,6 +416,7 @@ pub(crate) static FOURTHS: Grid = Grid {
     flexibility: &FOURTHS_TABLES.flexibility,
     flexibility_of_all: &FOURTHS_TABLES.flexibility_of_all,
     reach: &FOURTHS_TABLES.reach,
+    #[cfg(feature = "alloc")]
     multisets: &FOURTHS_TABLES.multisets,
 };
 
@@ -460,5 +463,6 @@ pub(crate) static TWELFTHS: Grid = Grid {
     flexibility: &TWELFTHS_TABLES.flexibility,
     flexibility_of_all: &TWELFTHS_TABLES.flexibility_of_all,
     reach: &TWELFTHS_TABLES.reach,
+    #[cfg(feature = "alloc")]
     multisets: &TWELFTHS_TABLES.multisets,
 };

@@ -10,6 +10,7 @@ use gangline::{
     cluster::{NodeCards, spec::CardMode},
     device::{
         check_cards,
+        model::most_memory_mib,
         names::label::{self, Product},
     },
 };
@@ -27,7 +28,7 @@ impl Reader<'_, '_> {
         physical: u32,
     ) {
         if let Some(memory) = said.memory_mib {
-            cards.memory_mib = memory;
+            self.set_memory(cards, memory, CARDS);
         }
         let is_mig =
             |mode: &CardMode| matches!(mode, CardMode::MigStatic(_) | CardMode::MigDynamic);
@@ -42,7 +43,10 @@ impl Reader<'_, '_> {
             let message =
                 format_args!("unhealthy: there are {physical} cards; accepted: numbers below that");
             self.refuse(CARDS, message);
-        } else if !sick.is_empty() && cards.count > 0 {
+        }
+        // A card that is known to be bad stays out, whatever else is wrong with the list.
+        let mut sick = sick.intersection(there);
+        if !sick.is_empty() && cards.count > 0 {
             let left = physical - sick.len();
             if left > cards.count {
                 let message = format_args!(
@@ -52,12 +56,15 @@ impl Reader<'_, '_> {
                     cards.count
                 );
                 self.refuse(CARDS, message);
-            } else {
-                let change = |cards: &mut NodeCards| {
-                    (cards.count, cards.unhealthy) = (physical, sick);
-                };
-                attempt(cards, change, &ANNOTATIONS.key(CARDS), self.problems);
+                // Which others cannot be used nobody told: the highest are as likely as any.
+                let well = there.difference(sick).iter().collect::<Vec<_>>();
+                let away = well.into_iter().rev().take((left - cards.count) as usize);
+                sick = away.fold(sick, |sick, card| sick.union(CardSet(1 << card)));
             }
+            let change = |cards: &mut NodeCards| {
+                (cards.count, cards.unhealthy) = (physical, sick);
+            };
+            attempt(cards, change, &ANNOTATIONS.key(CARDS), self.problems);
         }
         if let Some(count) = said.count.filter(|count| *count != physical) {
             let message = format_args!("count: {count}; accepted: {physical}, which there are");
@@ -250,6 +257,20 @@ impl Reader<'_, '_> {
         );
         self.refuse(CARDS, message);
         false
+    }
+
+    /// Takes what is said of the memory of one card, unless no card of the product has so much.
+    pub(super) fn set_memory(&mut self, cards: &mut NodeCards, memory_mib: u32, annotation: &str) {
+        match most_memory_mib(&cards.model) {
+            Some(most) if memory_mib > most => {
+                let message = format_args!(
+                    "memory: {memory_mib} MiB on a {}; accepted: at most {most}",
+                    cards.model
+                );
+                self.refuse(annotation, message);
+            }
+            _ => cards.memory_mib = memory_mib,
+        }
     }
 
     /// Notes that a list of modes is not one for each card.

@@ -255,6 +255,22 @@ fn an_annotation_says_how_cards_may_be_used() {
 }
 
 #[test]
+fn more_memory_than_a_product_has_is_refused() {
+    let said = "gangline.io/cards: '{mode: shared, memory: 500Gi}'";
+    let (problem, cards) = bad(A100, said, "nvidia.com/gpu: 1");
+    assert!(
+        problem.contains("memory: 512000 MiB on a NVIDIA-A100"),
+        "{problem}"
+    );
+    assert!(problem.contains("accepted: at most "), "{problem}");
+    assert!(cards.memory_mib < 100_000);
+    let label = format!("{A100}, nvidia.com/gpu.memory: \"999999\"");
+    let (problem, cards) = bad(&label, "", "nvidia.com/gpu: 1");
+    assert!(problem.contains("nvidia.com/gpu.memory"), "{problem}");
+    assert_eq!(cards.memory_mib, 0);
+}
+
+#[test]
 fn sick_cards_are_known_by_number_only_when_all_are_named() {
     let read = |unhealthy: &str, allocatable: u32| {
         let annotation = format!("gangline.io/cards: '{{unhealthy: {unhealthy}}}'");
@@ -269,9 +285,10 @@ fn sick_cards_are_known_by_number_only_when_all_are_named() {
     assert_eq!(read("[3]", 8), (Some((8, 0b1000)), 0), "the plugin is late");
     assert_eq!(
         read("[3]", 6),
-        (Some((6, 0)), 1),
-        "another one, nobody says which"
+        (Some((8, 0b1000_1000)), 1),
+        "another one, nobody says which; this one stays out"
     );
+    assert_eq!(read("[3, 9]", 7), (Some((8, 0b1000)), 1));
     assert_eq!(read("[8]", 7), (Some((7, 0)), 1), "there is no such card");
     assert_eq!(read("[64]", 7), (Some((7, 0)), 1));
     assert_eq!(read("[3]", 0), (None, 0), "no device plugin");
