@@ -61,9 +61,9 @@ const MOST_WAYS: usize = 512;
 /// One card's worth in prices.
 const CARD: i64 = 1_000_000_000;
 
-/// What it costs beside the worth to cut a card anew where another has such an instance ready: more
-/// than any loss of worth.
-const CUT: i64 = 16 * CARD;
+/// What it costs beside the worth to cut a card anew where another has an instance ready: less than any
+/// compute slice, so that nobody gets a larger instance for it.
+const CUT: i64 = CARD / 16;
 /// What it costs to break into an idle card: more than any placement on cards that are in use.
 const OPENED: i64 = 256 * CARD;
 
@@ -193,8 +193,8 @@ impl Worth {
         }
     }
 
-    /// What instances cost the cards that they are on, in billionths of a card. An instance that is
-    /// ready comes first, and an idle card is opened only when no other will do, on any node.
+    /// What instances cost the cards that they are on, in billionths of a card. Of equal
+    /// ones the instance that is ready comes first, and an idle card is opened only when no other will do, on any node.
     fn slice_cost(
         &mut self,
         rule: ScoringRule,
