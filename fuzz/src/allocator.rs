@@ -88,7 +88,7 @@ impl Node {
             kind: KIND.into(),
             count,
             model: (*pick(&PRODUCTS, self.product)).into(),
-            memory_mib: if self.product & 0x80 == 0 { 0 } else { 40_000 },
+            memory_mib: if self.product & 0x80 == 0 { 0 } else { 12_000 },
             ..NodeCards::default()
         };
         if self.pairs {

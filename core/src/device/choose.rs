@@ -601,6 +601,18 @@ impl<'a> Picker<'a> {
             places.retain(|place| (place.card, place.start) >= (last.card, last.start));
         }
         places.sort_unstable();
+        if !self.all && self.ask.apart() == Apart::Distinct {
+            // Nothing else of the member goes to the card, so one place on it is enough, and of alike
+            // parts one order.
+            let mut cards = CardSet::EMPTY;
+            let last = self.last.last().copied().filter(|_| alike);
+            places.retain(|place| {
+                let card = CardSet(1 << place.card);
+                let is_first = !cards.contains_all(card);
+                cards = cards.union(card);
+                is_first && last.is_none_or(|last| last < *place)
+            });
+        }
         self.looks += self.cards.len() as u64 + places.len() as u64;
         for place in places {
             if self.steps == 0 {
