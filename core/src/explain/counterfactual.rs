@@ -58,6 +58,14 @@ impl Explainer {
         self.engine.would_fit(id, &members)
     }
 
+    /// Whether the gang would be admitted if a node were another; it is as before afterwards.
+    fn admits_with_node(&mut self, id: GangId, node: &NodeSpec, other: NodeSpec) -> bool {
+        let admits = self.engine.apply(Event::Node(other)).is_ok() && self.admits(id);
+        // Cannot be refused: it was there before.
+        let _ = self.engine.apply(Event::Node(node.clone()));
+        admits
+    }
+
     // ---- uncordon ----------------------------------------------------------------------------
 
     fn uncordon(&mut self, id: GangId) -> Option<Counterfactual> {
@@ -74,9 +82,7 @@ impl Explainer {
                 unschedulable: false,
                 ..NodeSpec::clone(&spec)
             };
-            let admits = self.engine.apply(Event::Node(open)).is_ok() && self.admits(id);
-            let _ = self.engine.apply(Event::Node(NodeSpec::clone(&spec)));
-            if admits {
+            if self.admits_with_node(id, &spec, open) {
                 return Some(Counterfactual::Uncordon {
                     node: spec.name.clone(),
                 });
@@ -105,9 +111,7 @@ impl Explainer {
         for (spec, taint) in found {
             let mut open = NodeSpec::clone(&spec);
             open.taints.retain(|other| other.key != taint);
-            let admits = self.engine.apply(Event::Node(open)).is_ok() && self.admits(id);
-            let _ = self.engine.apply(Event::Node(NodeSpec::clone(&spec)));
-            if admits {
+            if self.admits_with_node(id, &spec, open) {
                 let node = spec.name.clone();
                 return Some(Counterfactual::Untaint { node, taint });
             }

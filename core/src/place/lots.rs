@@ -165,16 +165,14 @@ pub(super) fn open_nodes(
 
 /// What tells cards apart: kind, hardware, mode, state, whether it is free or may be used in parts, and
 /// which items are asked about.
-type CardKey = (KindIx, u32, usize, CardState, bool, bool, u32);
+type CardKey = (KindIx, u32, u32, CardState, bool, bool, u32);
 
 fn card_key(cards: &Inventory, pool: &Pool, card: u32, mask: u32) -> CardKey {
     let state = cards.states(pool).get(card as usize).copied();
-    let mode = pool.hardware.mode(card);
-    let alike = pool.hardware.modes.iter().position(|other| other == mode);
     (
         pool.kind,
         pool.hardware.id,
-        alike.unwrap_or(usize::MAX),
+        pool.hardware.alike_of(card),
         state.unwrap_or_default(),
         pool.free().contains(card),
         pool.partable().contains(card),

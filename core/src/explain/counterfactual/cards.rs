@@ -217,11 +217,7 @@ impl Explainer {
                 let Some(node) = wish.grown(&spec, count) else {
                     return false;
                 };
-                let admits =
-                    explainer.engine.apply(Event::Node(node)).is_ok() && explainer.admits(id);
-                // Cannot be refused: it was there before.
-                let _ = explainer.engine.apply(Event::Node(NodeSpec::clone(&spec)));
-                admits
+                explainer.admits_with_node(id, &spec, node)
             };
             if let Some(count) = self.fewest(limit, works) {
                 best = Some((count, NodeSpec::clone(&spec)));
@@ -420,9 +416,7 @@ impl Explainer {
                 continue;
             };
             cards.modes = [mode.clone()].into();
-            let admits = self.engine.apply(Event::Node(other)).is_ok() && self.admits(id);
-            let _ = self.engine.apply(Event::Node(NodeSpec::clone(&spec)));
-            if admits {
+            if self.admits_with_node(id, &spec, other) {
                 let node = spec.name.clone();
                 return Some(Counterfactual::CardMode { node, mode });
             }

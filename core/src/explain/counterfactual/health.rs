@@ -9,7 +9,7 @@ use super::TRIES;
 use crate::{
     bits::CardSet,
     cluster::NodeSpec,
-    engine::{Event, GangId},
+    engine::GangId,
     explain::{Counterfactual, Explainer},
 };
 
@@ -29,11 +29,7 @@ impl Explainer {
             let works = |explainer: &mut Self, cards: CardSet| {
                 let mut node = NodeSpec::clone(&spec);
                 node.cards[kind].unhealthy = unhealthy.difference(cards);
-                let admits =
-                    explainer.engine.apply(Event::Node(node)).is_ok() && explainer.admits(id);
-                // Cannot be refused: it was there before.
-                let _ = explainer.engine.apply(Event::Node(NodeSpec::clone(&spec)));
-                admits
+                explainer.admits_with_node(id, &spec, node)
             };
             if !works(self, unhealthy) {
                 continue;
