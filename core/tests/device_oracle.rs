@@ -82,6 +82,10 @@ fn ask(world: &World) -> Result<(Vec<Room>, Option<Vec<Said>>), String> {
             false,
         )
         .map_err(|error| format!("{} runs with {:?}: {error}", pod.name, line.devices))?;
+        rooms[node].note_short(&world.nodes[node], &pod.template, &line.devices);
+    }
+    for (room, node) in rooms.iter_mut().zip(&world.nodes) {
+        room.note_overfull(node);
     }
     let running = bound(&engine);
     let decisions = engine.decide(Nanos::ZERO).to_vec();

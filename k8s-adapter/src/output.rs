@@ -155,6 +155,9 @@ pub struct MemberReport {
     /// Its cards there, whole or in part.
     #[serde(serialize_with = "card_list")]
     pub cards: CardSet,
+    /// Whether nobody told which cards those are, so that they are assumed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
     /// The parts of cards that it holds; empty when it has whole ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartReport>,
@@ -383,6 +386,7 @@ impl GangReport {
                 state: member.state,
                 node: node.map(|node| node.name.to_owned()),
                 cards: member.devices.cards,
+                assumed: member.assumed,
                 parts: held.parts,
                 links: held.links,
                 memory: member.memory,

@@ -1,7 +1,9 @@
 //! Charges: what members take from nodes, made, taken back, and undone to a mark.
 
+use smallvec::SmallVec;
+
 use super::{Cluster, JournalEntry, NodeIx, Shortage, template::TemplateIx};
-use crate::device::Devices;
+use crate::device::{Devices, KindIx};
 
 impl Cluster {
     /// Charges a member of a template with these cards to a node, whether it fits or not.
@@ -66,6 +68,23 @@ impl Cluster {
         }
         if !(compiled.counted_by.is_empty() && compiled.anti_affinity.is_empty()) {
             self.count_in(node, template, made);
+        }
+        self.reclass(node);
+    }
+
+    /// Says for which kinds of cards the members on a node need more than there is. Not noted for
+    /// undoing: it follows from who is there.
+    pub(crate) fn set_over_used(&mut self, node: NodeIx, kinds: &[KindIx]) {
+        let slot = &mut self.nodes[node.0 as usize];
+        let before: SmallVec<[(KindIx, u32); 2]> = slot.cards.free_by_kind().collect();
+        if !slot.cards.set_over_used(kinds) {
+            return;
+        }
+        for (kind, before) in before {
+            let after = slot.cards.free(kind);
+            for partition in &mut self.partitions[1..] {
+                partition.recount(node, kind, before, after);
+            }
         }
         self.reclass(node);
     }

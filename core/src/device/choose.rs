@@ -212,6 +212,36 @@ fn beyond(inventory: &Inventory, ask: &CardAsk) -> Devices {
     devices
 }
 
+/// Whether a pod that is there has fewer devices than it needs though the node could hold it: others
+/// use them, and nobody knows who is where.
+pub(crate) fn is_short(inventory: &Inventory, ask: &CardAsk, devices: &Devices) -> bool {
+    let Some(pool) = inventory.pool(ask.kind) else {
+        return false;
+    };
+    if ask.whole() > 0 {
+        return devices.cards.len() < ask.whole() && !pool.hardware.whole.is_empty();
+    }
+    (devices.slices().count() as u32) < ask.count() && could_hold(inventory, ask)
+}
+
+/// Whether each part of an ask has a place on some card when nobody is there.
+fn could_hold(inventory: &Inventory, ask: &CardAsk) -> bool {
+    let mut empty = inventory.clone();
+    empty.empty();
+    empty.set_unhealthy(ask.kind, CardSet::EMPTY);
+    let pool = empty.pool(ask.kind);
+    let picker = pool.and_then(|pool| Picker::new(&empty, pool, ask));
+    picker.is_some_and(|picker| {
+        picker.needs.iter().all(|need| {
+            picker.cards.iter().any(|&card| {
+                let mut has_place = false;
+                picker.places_on(card, need, &mut |_| has_place = true);
+                has_place
+            })
+        })
+    })
+}
+
 /// Whether exactly these devices can be had for an ask now. Which of its conditions they meet does
 /// not matter: they are there.
 pub(crate) fn accepts(inventory: &Inventory, ask: &CardAsk, devices: &Devices) -> bool {

@@ -4,6 +4,7 @@
 //! one. Nothing here knows what is in use.
 
 use alloc::{
+    format,
     string::{String, ToString},
     sync::Arc,
     vec::Vec,
@@ -13,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::{
     ask::{CardAsk, Part},
-    links::LinkTable,
+    links::{Link, LinkMatrix, LinkTable},
     mig::{Geometry, MigState, ProfileIx},
     model::{self, CardModel},
     overhead::{self, Inside, OverheadTable},
@@ -106,6 +107,20 @@ pub enum NodeCardsError {
         /// Cards of the node.
         count: u32,
     },
+    /// A link that these cards do not have.
+    #[error("cards.links: {link} between cards {a} and {b} of {product:?}; accepted: {accepted}")]
+    ForeignLink {
+        /// The one card.
+        a: u32,
+        /// The other one.
+        b: u32,
+        /// What would join them.
+        link: Link,
+        /// Their product.
+        product: String,
+        /// What can join two of them.
+        accepted: String,
+    },
     /// Nobody knows how this card can be cut.
     #[error(
         "cards.modes[{card}]: MIG of {product:?}; accepted: a product with MIG, see `gangline cards`"
@@ -178,6 +193,7 @@ impl NodeCardsError {
             Self::Modes { .. }
             | Self::ManyCards { .. }
             | Self::Links { .. }
+            | Self::ForeignLink { .. }
             | Self::Memory { .. } => None,
         }
     }
@@ -218,7 +234,11 @@ pub fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
             count,
         });
     }
-    let geometry = model_of(cards).and_then(|model| model.mig);
+    let model = model_of(cards);
+    if let (Some(model), Some(matrix)) = (model, &cards.links) {
+        check_links(matrix, model, &cards.model)?;
+    }
+    let geometry = model.and_then(|model| model.mig);
     let most = model::most_memory_mib(&cards.model);
     if let Some(most) = most.filter(|&most| cards.memory_mib > most) {
         return Err(Error::Memory {
@@ -271,6 +291,46 @@ pub fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
                     }
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses links of another vendor, and more NVLinks than a card has. A model without any may have
+/// bridges.
+fn check_links(
+    matrix: &LinkMatrix,
+    model: &CardModel,
+    product: &str,
+) -> Result<(), NodeCardsError> {
+    let is_nvidia = model.compute_capability.is_some();
+    let most = match model.nvlinks {
+        0 => Link::MAX_NVLINKS,
+        most => most,
+    };
+    let pairs = (0..matrix.cards()).flat_map(|b| (0..b).map(move |a| (a, b)));
+    for (a, b) in pairs {
+        let Some(link) = matrix.link(a, b) else {
+            continue;
+        };
+        let is_had = match link {
+            Link::Nvlink(count) => is_nvidia && count <= most,
+            Link::Xgmi { .. } => !is_nvidia,
+            _ => true,
+        };
+        if !is_had {
+            let fabric = if is_nvidia {
+                format!("NV1 to NV{most}")
+            } else {
+                format!("XGMI1 to XGMI{}", Link::MAX_HOPS)
+            };
+            return Err(NodeCardsError::ForeignLink {
+                a,
+                b,
+                link,
+                product: product.to_string(),
+                accepted: format!("{}, {fabric}", Link::ACCEPTED_PCIE),
+            });
         }
     }
     Ok(())

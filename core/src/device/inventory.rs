@@ -39,6 +39,9 @@ pub(crate) struct Pool {
     pub(crate) used: CardSet,
     /// Taken in part.
     pub(crate) parted: CardSet,
+    /// Members that are there need more than there is, so that nobody knows which cards they use:
+    /// nothing more is given.
+    pub(crate) over_used: bool,
     /// Where its cards' states start, if they can be parted.
     first: u32,
 }
@@ -51,14 +54,14 @@ impl Pool {
 
     /// Cards that nobody has anything of, whether they may be given as a whole or not.
     fn healthy(&self) -> CardSet {
-        self.all
-            .difference(self.unhealthy)
-            .difference(self.used)
-            .difference(self.parted)
+        self.partable().difference(self.parted)
     }
 
     /// Cards of which parts can be taken.
     pub(crate) fn partable(&self) -> CardSet {
+        if self.over_used {
+            return CardSet::EMPTY;
+        }
         self.all.difference(self.unhealthy).difference(self.used)
     }
 }
@@ -203,6 +206,7 @@ impl Inventory {
                 unhealthy,
                 used: CardSet::EMPTY,
                 parted: CardSet::EMPTY,
+                over_used: false,
                 first,
             });
         }
@@ -213,6 +217,7 @@ impl Inventory {
     pub(crate) fn empty(&mut self) {
         for pool in &mut self.pools {
             (pool.used, pool.parted) = (CardSet::EMPTY, CardSet::EMPTY);
+            pool.over_used = false;
         }
         self.counted.iter_mut().for_each(|counted| counted.used = 0);
         self.states.fill(CardState::default());
@@ -235,6 +240,31 @@ impl Inventory {
             state.exclusive = owner;
         }
         other
+    }
+
+    /// Kinds of which more is taken of some card than it has: somebody else placed a pod there, or a card
+    /// was lost.
+    pub(crate) fn overfull(&self) -> impl Iterator<Item = KindIx> + '_ {
+        let is_overfull = |pool: &&Pool| {
+            let mut states = (0..).zip(self.states(pool));
+            states.any(|(card, state)| parts::is_overfull(&pool.hardware, card, state))
+        };
+        self.pools.iter().filter(is_overfull).map(|pool| pool.kind)
+    }
+
+    /// Whether members that are there need more of some kind than there is.
+    pub(crate) fn is_over_used(&self) -> bool {
+        self.pools.iter().any(|pool| pool.over_used)
+    }
+
+    /// Says of each kind whether members that are there need more than there is; true if that is news.
+    pub(crate) fn set_over_used(&mut self, kinds: &[KindIx]) -> bool {
+        let mut is_news = false;
+        for pool in &mut self.pools {
+            let over_used = kinds.contains(&pool.kind);
+            is_news |= core::mem::replace(&mut pool.over_used, over_used) != over_used;
+        }
+        is_news
     }
 
     /// Cards that have an identity, by kind.
@@ -293,7 +323,7 @@ impl Inventory {
                 counted.free().checked_div(ask.whole()).unwrap_or(0)
             });
         };
-        if !pool.hardware.passes(ask) {
+        if pool.over_used || !pool.hardware.passes(ask) {
             return 0;
         }
         if ask.whole() == 0 {

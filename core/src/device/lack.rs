@@ -11,7 +11,7 @@ use alloc::{
 use super::{
     ask::{CardAsk, Part},
     hardware::{Hardware, Mode, Need},
-    inventory::{CardState, Inventory, Pool},
+    inventory::{Inventory, Pool},
     links::Nearness,
     parts,
 };
@@ -59,6 +59,9 @@ impl Inventory {
                 Some((_, Part::Replica)) => "replicas",
             };
             return (Cause::CardsNotShared, word.to_string());
+        }
+        if pool.over_used {
+            return (Cause::CardsOverUsed, String::new());
         }
         if !pool.unhealthy.is_empty() {
             let mut healthy = self.clone();
@@ -150,24 +153,6 @@ impl Inventory {
         source.only = None;
         let any = CardAsk::new(ask.kind, source, None, None);
         parts::placed_capacity(self, pool, &any) == 0 && self.capacity(&any) > 0
-    }
-
-    /// Whether more of some card is taken than there is: somebody else placed a pod there.
-    pub(crate) fn is_overused(&self) -> bool {
-        let beyond = |hardware: &Hardware, card: u32, state: &CardState| {
-            let memory = u64::from(hardware.memory_mib);
-            let replicas = match hardware.mode(card) {
-                Mode::Replicas(replicas) => *replicas,
-                _ => u32::MAX,
-            };
-            state.compute_milli > 1000
-                || (memory > 0 && state.memory_mib > memory)
-                || state.replicas > replicas
-        };
-        self.pools().iter().any(|pool| {
-            let mut states = (0..).zip(self.states(pool));
-            states.any(|(card, state)| beyond(&pool.hardware, card, state))
-        })
     }
 
     /// For an ask for parts: how much one member needs of what is measured, how much members that

@@ -190,6 +190,19 @@ pub(super) fn times(hardware: &Hardware, card: u32, state: &CardState, need: &Ne
     }
 }
 
+/// Whether more of a card is taken than it has, as far as that is known.
+pub(super) fn is_overfull(hardware: &Hardware, card: u32, state: &CardState) -> bool {
+    match hardware.mode(card) {
+        Mode::Replicas(replicas) => state.replicas > *replicas,
+        Mode::Shared => {
+            let all = hardware.memory_for_shares(state.reserving > 0);
+            let memory = hardware.memory_mib > 0 && state.memory_mib > all;
+            memory || state.compute_milli > 1000
+        }
+        _ => false,
+    }
+}
+
 fn lowest_start(starts: u16) -> Option<u8> {
     (starts != 0).then(|| starts.trailing_zeros() as u8)
 }

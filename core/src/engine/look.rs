@@ -3,14 +3,18 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::{
-    GangId, NodeIx, Scheduler, Verdict,
+    GangId, NodeIx, Purpose, Scheduler, Verdict,
+    store::Charge,
     view::{CardsView, GangView, LooseView, MemberState, MemberView, NodeView, PartView},
 };
 use crate::{
     bits::CardSet,
     cluster::domain::NO_DOMAIN,
-    device::{CardAsk, overhead::Need, part_of},
-    gang::life::{End, Phase},
+    device::{CardAsk, Pool, overhead::Need, part_of},
+    gang::{
+        PodSpec,
+        life::{End, Phase},
+    },
 };
 
 impl Scheduler {
@@ -96,6 +100,10 @@ impl Scheduler {
                 state: pod.state(),
                 node: pod.charge.map(|charge| charge.node),
                 devices: pod.charge.map(|charge| charge.devices).unwrap_or_default(),
+                assumed: pod.charge.is_some_and(|charge| {
+                    let ask = ask.as_ref();
+                    ask.is_some_and(|ask| self.is_assumed(&pod.spec, charge, ask))
+                }),
                 wants_cards: ask.as_ref().map(|ask| &ask.source),
                 memory: ask
                     .as_ref()
@@ -124,6 +132,16 @@ impl Scheduler {
             timeout_left: gang.life.schedule_left(),
             members: members.collect(),
         })
+    }
+
+    /// Whether a pod runs on devices that nobody told, though it could have others of its node.
+    fn is_assumed(&self, pod: &PodSpec, charge: Charge, ask: &CardAsk) -> bool {
+        let pool = self.cluster.node(charge.node).cards.pool(ask.kind);
+        let has_all = |pool: &Pool| ask.whole() > 0 && charge.devices.cards == pool.all;
+        charge.purpose == Purpose::Bound
+            && pod.devices != Some(charge.devices)
+            && !charge.devices.is_empty()
+            && pool.is_some_and(|pool| !has_all(pool))
     }
 
     /// What one part of an ask needs on its node; of one that has none, where it needs least.

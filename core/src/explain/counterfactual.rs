@@ -240,8 +240,10 @@ impl Explainer {
 
     /// Whether a gang has a place when these pods are gone.
     fn fits_without(&mut self, id: GangId, members: &Members, gone: &[u32]) -> bool {
-        let fits = self.engine.fits_without(id, members, gone);
-        fits.is_some() && (!self.frees_for_others(gone) || self.fits_after(id, gone))
+        if self.frees_for_others(gone) {
+            return self.fits_after(id, gone);
+        }
+        self.engine.fits_without(id, members, gone).is_some()
     }
 
     /// Whether these pods are on a node where more is used than there is: what they leave is taken by
@@ -252,7 +254,7 @@ impl Explainer {
         let mut nodes: Vec<NodeIx> = charges.map(|charge| charge.node).collect();
         nodes.dedup();
         nodes.iter().any(|&node| {
-            if engine.cluster.node(node).cards.is_overused() {
+            if engine.cluster.node(node).cards.is_over_used() {
                 return true;
             }
             let pods = engine.pods_on(node).iter();

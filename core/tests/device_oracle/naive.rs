@@ -146,7 +146,7 @@ impl<'w> Question<'w> {
         }
         let mut ways = Vec::new();
         for node in 0..nodes {
-            if of_nodes[node].is_some() {
+            if of_nodes[node].is_some() && !self.rooms[node].is_over_used {
                 let mut chosen = Vec::new();
                 self.list_on(node, ask, &kind_of, 0, &mut chosen, &mut ways);
             }

@@ -49,6 +49,8 @@ pub struct Room {
     pub cpu: i64,
     /// Share groups of pods here, whether they got a card or not.
     pub groups: Vec<String>,
+    /// Those who run here need more than there is: nobody knows what is free.
+    pub is_over_used: bool,
 }
 
 /// One part of a member, as a node of some kind sees it.
@@ -231,7 +233,63 @@ impl Room {
             loose: vec![0; cards.slices.len()],
             cpu: node.resources.get("cpu").copied().unwrap_or(0),
             groups: vec![],
+            is_over_used: false,
         }
+    }
+
+    /// Notes that a pod runs here with fewer devices than it needs though the cards could give each of
+    /// its parts if nobody were here.
+    pub fn note_short(&mut self, node: &NodeSpec, template: &Template, devices: &Devices) {
+        let cards = &node.cards[0];
+        let Some(ask) = &template.cards else { return };
+        let given = match ask.want {
+            CardWant::Whole(_) => devices.cards.len() as usize,
+            _ => devices.slices().count(),
+        };
+        let Some(parts) = parts(cards, ask) else {
+            return;
+        };
+        let could_hold = |part: &Part| {
+            let could = |card: usize| match (part, mode(cards, card)) {
+                (Part::Whole, CardMode::Whole | CardMode::Shared | CardMode::MigDynamic)
+                | (Part::Replica, CardMode::Replicas(_)) => true,
+                (
+                    Part::Share {
+                        memory_mib,
+                        compute_milli,
+                    },
+                    CardMode::Shared,
+                ) => *memory_mib <= memory_for(cards, ask) && *compute_milli <= 1000,
+                (Part::Slice(profiles), mode) => geometry(cards).is_some_and(|geometry| {
+                    profiles.iter().any(|&profile| {
+                        let starts = geometry.profiles[profile].starts;
+                        starts
+                            .iter()
+                            .any(|&start| exists(mode, geometry, profile, start))
+                    })
+                }),
+                _ => false,
+            };
+            let named = |card: &usize| ask.only.is_none_or(|only| only.contains(*card as u32));
+            (0..cards.count as usize)
+                .filter(|card| named(card) || *part == Part::Whole)
+                .any(could)
+        };
+        self.is_over_used |= given < parts.len() && parts.iter().all(could_hold);
+    }
+
+    /// Notes that some card has more on it than it has.
+    pub fn note_overfull(&mut self, node: &NodeSpec) {
+        let spec = &node.cards[0];
+        let is_overfull = |(index, card): (usize, &Card)| match mode(spec, index) {
+            CardMode::Replicas(all) => card.replicas > *all,
+            CardMode::Shared => {
+                let all = memory_with(spec, card.reserving > 0);
+                (memory(spec) > 0 && card.memory_mib > all) || card.compute_milli > 1000
+            }
+            _ => false,
+        };
+        self.is_over_used |= self.cards.iter().enumerate().any(is_overfull);
     }
 }
 
@@ -257,6 +315,9 @@ pub fn take(
     }
     if *devices == Devices::NONE && !strict {
         return Ok(());
+    }
+    if strict && room.is_over_used {
+        return Err("cards of a node where more is used than there is".into());
     }
     if strict && !passes(cards, ask) {
         return Err("a card of another model or with too little memory".into());

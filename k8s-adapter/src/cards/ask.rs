@@ -235,15 +235,12 @@ pub(crate) fn request(
 
 /// What is asked for when each of the cards is cut; `None` when they cannot be.
 fn cut_up(base: Option<&(String, CardWant)>, cut: &Cut) -> Option<CardWant> {
-    let asked = match (base, &cut.each) {
-        (None, _) => None,
+    let asked = match base {
+        None => None,
         // KAI's annotations are for pods that ask for no GPU.
-        (Some((_, CardWant::Whole(count))), _) if cut.count.is_none() => Some(*count),
-        (Some((_, CardWant::Slices { slices, .. })), Each::Slice { .. }) => {
-            let counts = slices.iter().map(|slice| slice.count);
-            Some(counts.fold(0, u32::saturating_add))
-        }
-        (Some(_), _) => return None,
+        Some((_, CardWant::Whole(count))) if cut.count.is_none() => Some(*count),
+        // An instance by name is what the container gets, whatever an annotation says of its size.
+        Some(_) => return None,
     };
     let count = cut.count.or(asked).unwrap_or(1);
     let cards = cut.apart;

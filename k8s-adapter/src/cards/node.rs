@@ -373,7 +373,8 @@ impl<'a> Reader<'a, '_> {
                 if cards.count < matrix.cards()
                     && (matrix.cards() == physical || Some(matrix.cards()) == label) =>
             {
-                cards.links = any_of(&matrix, cards.count);
+                let change = |cards: &mut NodeCards| cards.links = any_of(&matrix, cards.count);
+                attempt(cards, change, &ANNOTATIONS.key(LINKS), self.problems);
             }
             Ok(matrix) => {
                 let change = |cards: &mut NodeCards| cards.links = Some(matrix);

@@ -50,6 +50,7 @@ pub(crate) fn member(name: &str, place: Option<(u32, u64)>) -> MemberView<'_> {
         },
         node: place.map(|(node, _)| NodeIx(node)),
         devices: Devices::of_cards(CardSet(place.map_or(0, |(_, cards)| cards))),
+        assumed: false,
         wants_cards: None,
         memory: None,
     }
@@ -261,6 +262,7 @@ fn like_neighbours_are_folded_and_long_lists_counted() {
         state: MemberState::Bound,
         node: Some(node),
         cards: CardSet(cards),
+        assumed: false,
         parts: Vec::new(),
         links: None,
         memory: None,
@@ -268,6 +270,12 @@ fn like_neighbours_are_folded_and_long_lists_counted() {
     };
     let members: Vec<_> = (9..=12).map(|n| placed(format!("n{n}"), 0xff)).collect();
     assert_eq!(text::nodes_text(&members), "n9..n12[0-7]");
+    let assumed = MemberReport {
+        assumed: true,
+        ..placed("n1".into(), 3)
+    };
+    let members = [assumed, placed("n2".into(), 3)];
+    assert_eq!(text::nodes_text(&members), "n1[0-1?] n2[0-1]");
     let members = [
         placed("n1".into(), 1),
         placed("n2".into(), 2),

@@ -129,6 +129,7 @@ pub fn plan(report: &Report, all: bool, members: bool) -> String {
         let note = format!("{hidden} that run already are not listed (--all lists them)");
         let _ = writeln!(text, "{}", Styled(DIM, note));
     }
+    push_assumed(&mut text, report.gangs.iter().filter(shown));
     if members {
         let shown = report.gangs.iter().filter(shown);
         push_places(
@@ -139,6 +140,14 @@ pub fn plan(report: &Report, all: bool, members: bool) -> String {
     push_waiting(&mut text, report);
     let _ = writeln!(text, "\n{}", summary(report));
     text
+}
+
+/// What the question mark behind cards means, if there is one.
+fn push_assumed<'a>(text: &mut String, mut gangs: impl Iterator<Item = &'a GangReport>) {
+    if gangs.any(|gang| gang.members.iter().any(|member| member.assumed)) {
+        let note = "?: assumed, since nobody told which cards these pods run on";
+        let _ = writeln!(text, "{}", Styled(DIM, note));
+    }
 }
 
 /// Each member of these gangs that has a place, with its devices and their links.

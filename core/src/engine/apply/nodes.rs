@@ -18,11 +18,13 @@ use crate::{
 
 impl Scheduler {
     pub(super) fn apply_node(&mut self, spec: NodeSpec) -> Result<(), Rejection> {
-        check_node(&spec)?;
-        let node = self.cluster.node_slot(&spec.name);
-        if self.cluster.node(node).spec.as_deref() == Some(&spec) {
+        let known = self.cluster.find_node(&spec.name);
+        let known = known.and_then(|node| self.cluster.node(node).spec.as_deref());
+        if known == Some(&spec) {
             return Ok(());
         }
+        check_node(&spec, known)?;
+        let node = self.cluster.node_slot(&spec.name);
         let spec = Arc::new(spec);
         if self.cluster.mark(node, &spec) {
             self.loosened += 1;
@@ -187,6 +189,12 @@ impl Scheduler {
                 }
             }
         }
+        let mut over_used: SmallVec<[device::KindIx; 2]> = dealt.overfull().collect();
+        let short = given.iter().filter_map(|(ix, devices)| {
+            let ask = self.ask_of(*ix)?;
+            device::is_short(&dealt, ask, devices).then_some(ask.kind)
+        });
+        over_used.extend(short);
         (self.dealt, self.wanting) = (dealt, wanting);
         // Take all back first, so that no device is given twice on the way.
         given.retain(|&(ix, devices)| {
@@ -214,6 +222,7 @@ impl Scheduler {
             }
         }
         self.given = given;
+        self.cluster.set_over_used(node, &over_used);
     }
 
     /// What a pod asks of the device layer.
@@ -223,7 +232,8 @@ impl Scheduler {
     }
 }
 
-fn check_node(spec: &NodeSpec) -> Result<(), Rejection> {
+/// Checks a node against what is known of it already: cards that were sound still are.
+fn check_node(spec: &NodeSpec, known: Option<&NodeSpec>) -> Result<(), Rejection> {
     let object = || format!("node {}", spec.name);
     if spec.name.is_empty() {
         return Err(invalid(object(), "name", &"empty", "a name"));
@@ -245,6 +255,9 @@ fn check_node(spec: &NodeSpec) -> Result<(), Rejection> {
                 &cards.kind,
                 "each kind once",
             ));
+        }
+        if known.is_some_and(|known| known.cards.contains(cards)) {
+            continue;
         }
         if let Err(error) = device::check_cards(cards) {
             return Err(Rejection::NodeCards {

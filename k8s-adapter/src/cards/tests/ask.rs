@@ -209,7 +209,7 @@ fn own_annotations_cut_the_cards_that_are_asked_for() {
             1,
         ),
         (
-            "nvidia.com/mig-1g.10gb: 3",
+            "nvidia.com/gpu: 3",
             "gangline.io/slice: 10G",
             slices(3, 9_537, 0),
             1,
@@ -341,6 +341,20 @@ fn contradictions_are_named_and_the_resources_count() {
             "MixedCards: spec: asks for nvidia.com/gpu and by gpu-fraction for parts of cards; \
              accepted: one of them",
             CardWant::Whole(1),
+        ),
+        (
+            "nvidia.com/mig-1g.10gb: 3",
+            "gangline.io/slice: 40Gi",
+            "MixedCards: spec: asks for MIG devices and by gangline.io/slice for parts of cards; \
+             accepted: one of them",
+            CardWant::Slices {
+                slices: [SliceRequest {
+                    count: 3,
+                    slice: SliceChoice::Profile("1g.10gb".into()),
+                }]
+                .into(),
+                cards: Apart::Distinct,
+            },
         ),
         (
             "nvidia.com/gpu.shared: 1",

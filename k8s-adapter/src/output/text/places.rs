@@ -1,6 +1,7 @@
 //! Where members are, in as few words as will do.
 //!
-//! Data enters as [`MemberReport`]s and leaves as text without colours, such as `n1..n4[0-7]`.
+//! Data enters as [`MemberReport`]s and leaves as text without colours, such as `n1..n4[0-7]`,
+//! or `n1[0-2?]` where nobody told which cards a pod runs on.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -26,7 +27,7 @@ pub fn nodes_text(members: &[MemberReport]) -> String {
     let used = by_node.into_iter().map(|(node, members)| Used {
         node,
         members: members.len(),
-        devices: devices_text(members),
+        devices: marked(devices_text(members.iter().copied()), &members),
     });
     let mut used: Vec<Used<'_>> = used.collect();
     used.sort_by(|a, b| natural_parts(a.node).cmp(&natural_parts(b.node)));
@@ -66,6 +67,15 @@ pub fn nodes_text(members: &[MemberReport]) -> String {
         let _ = write!(text, " and {more} more");
     }
     text
+}
+
+/// Devices that are assumed have a question mark.
+fn marked(devices: String, members: &[&MemberReport]) -> String {
+    if devices.is_empty() || !members.iter().any(|member| member.assumed) {
+        devices
+    } else {
+        devices + "?"
+    }
 }
 
 /// The same with the links of their cards, where they are known: `n1[0,3] (NV2)`.

@@ -11,7 +11,8 @@ use gangline::{
 
 use super::{
     super::{GangReport, MemberReport, ReasonReport},
-    BOLD, Styled, domain_text, member_word, nodes_text, push_table, table, verdict_style,
+    BOLD, Styled, domain_text, member_word, nodes_text, push_assumed, push_table, table,
+    verdict_style,
 };
 
 /// More members than this are counted instead of listed.
@@ -193,6 +194,7 @@ fn push_members(text: &mut String, gang: &GangReport) {
     if gang.members.len() > MEMBERS {
         let _ = writeln!(text, "  and {} more", gang.members.len() - MEMBERS);
     }
+    push_assumed(text, std::iter::once(gang));
 }
 
 /// The memory that parts of cards need, term by term, where processes need more than they say.
