@@ -370,7 +370,7 @@ fn worlds_that_failed_once_do_not_fail_again() {
 /// found out.
 #[test]
 fn wrong_answers_are_found_out() {
-    let (mut denied, mut conjured, mut doubled, mut moved) = (0, 0, 0, 0);
+    let (mut denied, mut conjured, mut doubled, mut moved, mut worse) = (0, 0, 0, 0, 0);
     for seed in 0..1500 {
         let world = world(seed);
         let wrong = |change: &dyn Fn(&mut Said) -> bool, index: usize| {
@@ -444,11 +444,52 @@ fn wrong_answers_are_found_out() {
             },
             index,
         );
+        // Legal, but not what the rule says.
+        worse += wrong(
+            &|said| index == 0 && takes_another_card(&world, said),
+            index,
+        );
     }
     assert!(
-        denied > 50 && conjured > 50 && doubled > 50 && moved > 50,
-        "{denied} {conjured} {doubled} {moved}"
+        denied > 50 && conjured > 50 && doubled > 50 && moved > 50 && worse > 20,
+        "{denied} {conjured} {doubled} {moved} {worse}"
     );
+}
+
+/// Moves a member by itself that the rule is about to another card of its node where it fits too.
+fn takes_another_card(world: &World, said: &mut Said) -> bool {
+    let [(uid, node, devices)] = said.places.as_mut_slice() else {
+        return false;
+    };
+    let pod = pod(world, *uid).expect("a pod of this world");
+    let alone = world.with_gang(&pod.name).count() == 1;
+    let cards = pod.template.cards.as_ref();
+    if !alone || !cards.is_some_and(|ask| best::is_ruled(ask) && ask.share_group.is_empty()) {
+        return false;
+    }
+    let at = position(world, node).expect("a node of this world");
+    let (rooms, _) = ask(world).expect("a sound world");
+    let slice = devices.slices().next();
+    let mut others = (0..world.nodes[at].cards[0].count).filter_map(|card| {
+        let other = match slice {
+            None => Devices::of_cards(gangline::bits::CardSet(1 << card)),
+            Some(slice) => {
+                let mut other = Devices::NONE;
+                other.push(gangline::device::Slice {
+                    card: card as u8,
+                    ..slice
+                });
+                other
+            }
+        };
+        let (spec, mut room) = (&world.nodes[at], rooms[at].clone());
+        let fits = naive::take(spec, &mut room, &pod.template, &other, true).is_ok();
+        (fits && other != *devices).then_some(other)
+    });
+    others.next().is_some_and(|other| {
+        *devices = other;
+        true
+    })
 }
 
 #[test]

@@ -10,7 +10,7 @@ use gangline::{
     request::{CardRequest, Template},
 };
 
-use super::naive::{Card, Part, Room, apart, geometry, is_legal, memory, mode, near, parts, take};
+use super::naive::{Card, Part, Room, geometry, is_legal, memory, mode, near, parts, take};
 
 /// The geometry's name, and profiles with their starts.
 type Filled = (&'static str, Vec<(usize, u8)>);
@@ -309,6 +309,5 @@ pub fn is_ruled(ask: &CardRequest) -> bool {
         | gangline::request::CardWant::Replicas { count, .. } => *count,
         gangline::request::CardWant::Whole(_) => 1,
     };
-    let _ = apart(ask);
     parts == 1
 }
