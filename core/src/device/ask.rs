@@ -298,9 +298,18 @@ impl CardAsk {
         slices.chain(other)
     }
 
+    /// Whether these devices are fewer than it asks for.
+    pub(crate) fn lacks(&self, devices: &Devices) -> bool {
+        match self.whole() {
+            0 => (devices.slices().count() as u32) < self.count(),
+            whole => devices.cards.len() < whole,
+        }
+    }
+
     /// Whether a card of this product passes.
     pub(crate) fn accepts_model(&self, names: &[&str]) -> bool {
         let models: &Vec<String> = &self.source.models;
-        models.is_empty() || models.iter().any(|model| names.contains(&model.as_str()))
+        let is_named = |model: &String| names.iter().any(|name| name.eq_ignore_ascii_case(model));
+        models.is_empty() || models.iter().any(is_named)
     }
 }

@@ -5,15 +5,14 @@ use std::collections::{HashMap, HashSet};
 
 use gangline::{
     cluster::{NodeCards, spec::CardMode},
-    device::mig::Geometry,
     gang::{GangSpec, GroupKind, PodSpec},
     request::{Apart, CardRequest, Template},
 };
 
 use super::world::World;
 pub use crate::support::cards::{
-    Card, Part, Room, apart, exists, geometry, is_legal, memory, memory_with, mode, near, parts,
-    passes, take,
+    Card, Part, Room, apart, geometry, is_legal, memory, memory_with, mode, near, parts, passes,
+    slices_fit, take,
 };
 
 /// A kind of part of one template.
@@ -146,7 +145,7 @@ impl<'w> Question<'w> {
         }
         let mut ways = Vec::new();
         for node in 0..nodes {
-            if of_nodes[node].is_some() && !self.rooms[node].is_over_used {
+            if of_nodes[node].is_some() {
                 let mut chosen = Vec::new();
                 self.list_on(node, ask, &kind_of, 0, &mut chosen, &mut ways);
             }
@@ -419,29 +418,4 @@ fn shares_fit(cards: &NodeCards, now: &Card, needs: &[(&CardRequest, &Part)]) ->
         reserving |= *memory_mib > 0 && ask.overhead.processes > 0;
     }
     memory <= memory_with(cards, reserving) && compute <= 1000
-}
-
-fn slices_fit(
-    geometry: &Geometry,
-    mode: &CardMode,
-    lists: &[&[usize]],
-    instances: &mut Vec<(usize, u8)>,
-) -> bool {
-    let Some((first, rest)) = lists.split_first() else {
-        return true;
-    };
-    for &profile in *first {
-        for &start in geometry.profiles[profile].starts {
-            if !exists(mode, geometry, profile, start) {
-                continue;
-            }
-            instances.push((profile, start));
-            let fits = is_legal(geometry, instances) && slices_fit(geometry, mode, rest, instances);
-            instances.pop();
-            if fits {
-                return true;
-            }
-        }
-    }
-    false
 }

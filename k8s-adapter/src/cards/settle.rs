@@ -122,7 +122,8 @@ pub(crate) fn complain_of_absent(
         let asked_models = cards.models.iter();
         let asked = asked_models.map(|name| (name, &models, ANNOTATIONS.key(MODELS), "cards"));
         for (name, there, field, what) in asked.chain(asked_profiles) {
-            if there.contains(name.as_str()) || !named.insert((name.as_str(), what)) {
+            let is_there = there.iter().any(|known| known.eq_ignore_ascii_case(name));
+            if is_there || !named.insert((name.as_str(), what)) {
                 continue;
             }
             // Profiles are all alike; which one is meant nobody can tell.

@@ -17,7 +17,7 @@ use gangline::{
 use serde::Deserialize;
 
 use super::{
-    Dialect, Field, Implied, Kind, Link, Member, Roster, Surroundings,
+    Dialect, Field, GroupKey, Implied, Kind, Link, Member, Roster, Surroundings,
     store::{self, Store, Stored},
 };
 use crate::{
@@ -154,6 +154,14 @@ impl Dialect for Volcano {
             "HyperNode" => self.hypernodes.take(document, false, arrival),
             _ => self.groups.take(document, true, arrival),
         }
+    }
+
+    fn group_keys(&self) -> &'static [GroupKey] {
+        const KEYS: [GroupKey; 2] = [
+            GroupKey::Annotation(GROUP_NAME[0].0),
+            GroupKey::Annotation(GROUP_NAME[1].0),
+        ];
+        &KEYS
     }
 
     fn link(&self, pod: &Pod) -> Option<Link> {

@@ -91,7 +91,10 @@ pub(super) fn target(
     match found {
         Some((kind, target)) if kind.versions.contains(&document.version()) => Ok(*target),
         Some((kind, _)) => Err(api_versions([kind])),
-        None if document.kind == "PodGroup" => {
+        // The core group has none of these: the group was left out.
+        None if document.kind == "PodGroup"
+            || document.group().is_empty() && !same_kind.is_empty() =>
+        {
             Err(api_versions(same_kind.iter().map(|(kind, _)| kind)))
         }
         None => Ok(Target::Nobody),
