@@ -214,6 +214,16 @@ fn a_group_that_is_named_in_the_wrong_place_is_pointed_out() {
 }
 
 #[test]
+fn a_misspelt_device_is_named() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, \
+               resources: {limits: {nvidia.com/gpus: 1}}}]}\n";
+    let output = run(&["plan", "--cluster", CLUSTER, &file("gpus.yaml", pod)]);
+    let errors = text(&output.stderr);
+    let named = "spec: no node has nvidia.com/gpus; did you mean nvidia.com/gpu?";
+    assert!(errors.contains(named), "{errors}");
+}
+
+#[test]
 fn pods_that_run_with_too_few_cards_are_noted() {
     let cluster = file(
         "lost.yaml",

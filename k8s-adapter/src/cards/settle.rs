@@ -68,13 +68,14 @@ pub(crate) fn exclude_others(
     }
 }
 
-/// Complains about models of cards and MIG profiles that a waiting pod asks for and that no node has,
-/// each once.
+/// Complains about devices, models of cards and MIG profiles that a waiting pod asks for and that no node
+/// has, each once.
 pub(crate) fn complain_of_absent(
     nodes: &BTreeMap<String, NodeSpec>,
     members: &[Member],
     complaints: &mut Vec<Complaint>,
 ) {
+    complain_of_absent_resources(nodes, members, complaints);
     let mut models = BTreeSet::new();
     let mut profiles = BTreeSet::new();
     // Profiles of instances that exist or can be made, which is less than what the models know.
@@ -137,6 +138,42 @@ pub(crate) fn complain_of_absent(
                 object: format!("Pod {}/{}", spec.namespace, spec.name),
                 field: field.to_string(),
                 value: format!("no node has {what} of {name:?}{}", near.unwrap_or_default()),
+                accepted: known.join(", "),
+                severity: Severity::Warning,
+            });
+        }
+    }
+}
+
+/// Complains about devices that a waiting pod asks for and that no node lists, each once: a name with a
+/// typo is a resource of its own.
+fn complain_of_absent_resources(
+    nodes: &BTreeMap<String, NodeSpec>,
+    members: &[Member],
+    complaints: &mut Vec<Complaint>,
+) {
+    let is_device = |name: &&str| name.contains('/');
+    let listed = nodes.values().flat_map(|node| node.resources.keys());
+    let listed = listed.map(String::as_str).filter(is_device);
+    let kinds = nodes.values().flat_map(|node| &node.cards);
+    let there: BTreeSet<&str> = listed.chain(kinds.map(|cards| &*cards.kind)).collect();
+    let mut named = BTreeSet::new();
+    for member in members.iter().filter(|member| member.spec.node.is_none()) {
+        let spec = &member.spec;
+        let asked = spec.template.resources.iter();
+        let asked = asked.filter(|(_, amount)| **amount > 0);
+        for name in asked.map(|(name, _)| name.as_str()).filter(is_device) {
+            if there.contains(name) || !named.insert(name) {
+                continue;
+            }
+            let known: Vec<&str> = there.iter().copied().collect();
+            let near = nearest(name, &known);
+            let near = near.map(|near| format!("; did you mean {near}?"));
+            complaints.push(Complaint {
+                source: member.source.clone(),
+                object: format!("Pod {}/{}", spec.namespace, spec.name),
+                field: SPEC.to_string(),
+                value: format!("no node has {name}{}", near.unwrap_or_default()),
                 accepted: known.join(", "),
                 severity: Severity::Warning,
             });
