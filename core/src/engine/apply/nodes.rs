@@ -190,6 +190,12 @@ impl Scheduler {
                 }
             }
         }
+        // Nearly always nothing is wrong, and this is on the way of each pod.
+        let is_short = |(ix, devices): &(PodIx, Devices)| {
+            let ask = self.ask_of(*ix);
+            ask.is_some_and(|ask| ask.lacks(devices) && dealt.pool(ask.kind).is_some())
+        };
+        let is_suspect = !given.is_empty() && (given.iter().any(is_short) || dealt.is_overfull());
         (self.dealt, self.wanting) = (dealt, wanting);
         // Take all back first, so that no device is given twice on the way.
         given.retain(|&(ix, devices)| {
@@ -217,30 +223,22 @@ impl Scheduler {
             }
         }
         self.given = given;
-        let over_used = self.over_used(node);
-        self.cluster.set_over_used(node, &over_used);
+        if is_suspect || self.cluster.node(node).cards.is_over_used() {
+            let over_used = self.over_used(node);
+            self.cluster.set_over_used(node, &over_used);
+        }
     }
 
     /// Cards of a node of which nobody knows what its pods use.
     pub(in crate::engine) fn over_used(&self, node: NodeIx) -> SmallVec<[(KindIx, CardSet); 1]> {
         let cards = &self.cluster.node(node).cards;
-        let charged = || {
-            let pods = self.pods_on(node).iter();
-            pods.filter_map(|&ix| Some((ix, self.ask_of(ix)?, self.charge_of(ix)?.1)))
-        };
-        // Nearly always nothing is wrong, and this is on the way of each pod.
-        let is_short = |(_, ask, charge): (_, &CardAsk, Charge)| {
-            cards.pool(ask.kind).is_some() && ask.lacks(&charge.devices)
-        };
-        if !charged().any(is_short) && !cards.is_overfull() {
-            return SmallVec::new();
-        }
-        let given = charged().map(|(ix, ask, charge)| {
-            let said = self.pods.get(ix.0).and_then(|pod| pod.spec.devices);
+        let charged = self.pods_on(node).iter().filter_map(|&ix| {
+            let (_, charge) = self.charge_of(ix)?;
+            let said = self.pods.get(ix.0)?.spec.devices;
             let is_told = charge.purpose == Purpose::Held || said == Some(charge.devices);
-            (ask, charge.devices, is_told)
+            Some((self.ask_of(ix)?, charge.devices, is_told))
         });
-        let given: SmallVec<[(&CardAsk, Devices, bool); 16]> = given.collect();
+        let given: SmallVec<[(&CardAsk, Devices, bool); 16]> = charged.collect();
         device::over_used(cards, &given)
     }
 
