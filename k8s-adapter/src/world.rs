@@ -119,6 +119,23 @@ const MAKES_PODS: [&str; 13] = [
     "trainer.kubeflow.org",
 ];
 
+/// Of the kinds of these groups, those that certainly make pods: a file with nothing else is of no use.
+const MAKERS: [&str; 13] = [
+    "CronJob",
+    "Job",
+    "JobSet",
+    "LeaderWorkerSet",
+    "MPIJob",
+    "PodCliqueSet",
+    "PyTorchJob",
+    "RayCluster",
+    "RayJob",
+    "RayService",
+    "ReplicationController",
+    "TFJob",
+    "TrainJob",
+];
+
 /// Any object that owns pods.
 #[derive(Deserialize)]
 struct Owner {
@@ -346,8 +363,14 @@ impl<'p> Builder<'p> {
                 *self.skipped.entry(kind.clone()).or_default() += 1;
                 // A dump is full of kinds that make no pods. Who plans a manifest of a kind that does
                 // must not read "nothing waits".
-                if self.manifest.is_some() && MAKES_PODS.contains(&document.group()) {
-                    self.refused.insert(Arc::clone(&document.source.file));
+                let is_maker = document.kind == "ReplicationController"
+                    || MAKES_PODS.contains(&document.group());
+                if self.manifest.is_some() && is_maker {
+                    if MAKERS.contains(&document.kind.as_str()) {
+                        self.refused.insert(Arc::clone(&document.source.file));
+                    } else {
+                        self.passed_over.insert(Arc::clone(&document.source.file));
+                    }
                     let accepted = "a kind that is read: Pod, Job, StatefulSet, Deployment, \
                                     ReplicaSet and groups of pods; its pods are not planned";
                     return Err(Box::new(document.complaint(

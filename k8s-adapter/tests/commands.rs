@@ -151,6 +151,11 @@ fn a_manifest_with_no_object_is_an_error() {
     );
     let output = run(&["plan", "--cluster", CLUSTER, &nothing, &other]);
     assert_eq!(output.status.code(), Some(0));
+    let queue = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: q}\n";
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n";
+    let files = [file("queue.yaml", queue), file("beside.yaml", pod)];
+    let output = run(&["plan", "--cluster", CLUSTER, &files[0], &files[1]]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     // What makes pods that nobody plans is no plan for them, whatever else is in the file.
     for (name, pods) in [
         (
@@ -158,6 +163,10 @@ fn a_manifest_with_no_object_is_an_error() {
             "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet",
         ),
         ("core.yaml", "apiVersion: v1\nkind: Deployment"),
+        (
+            "controller.yaml",
+            "apiVersion: v1\nkind: ReplicationController",
+        ),
     ] {
         let text_of = format!(
             "{pods}\nmetadata: {{name: x}}\n---\napiVersion: v1\nkind: Service\nmetadata: {{name: x}}\n"

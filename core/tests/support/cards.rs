@@ -291,8 +291,12 @@ pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
             CardWant::Whole(_) => runs.devices.cards.len() as usize,
             _ => slices.len(),
         };
+        let loose = slices.iter().filter(|slice| slice.card == Slice::NO_CARD);
+        let on = runs.devices.cards.len() as usize + loose.count();
+        let is_crowded = apart(ask) == Apart::Distinct && on < parts.len();
         if !runs.is_told {
-            assumed.push((ask, parts.clone(), runs.devices, given < parts.len()));
+            let is_short = given < parts.len() || is_crowded;
+            assumed.push((ask, parts.clone(), runs.devices, is_short));
         }
     }
     let is_overfull = |index: u32| {
