@@ -162,6 +162,13 @@ impl Dialect for Volcano {
             GroupKey::Annotation(GROUP_NAME[1].0),
         ];
         &KEYS
+
+    fn forget(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
+        match (group, kind) {
+            ("scheduling.volcano.sh", "PodGroup") => self.groups.forget(namespace, name),
+            ("topology.volcano.sh", "HyperNode") => self.hypernodes.forget(namespace, name),
+            _ => {}
+        }
     }
 
     fn link(&self, pod: &Pod) -> Option<Link> {
