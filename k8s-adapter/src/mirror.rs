@@ -147,28 +147,27 @@ impl Mirror {
         self.note_share(&name, Some(&member));
         let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name.0);
         namespace.touch(&name.1, &member);
-        match namespace.pods.get_mut(&name.1) {
-            Some(known) => {
-                let before = mem::replace(&mut known.member, member);
-                namespace.groups_changed |= before.link.is_some();
-            }
-            None => {
-                let pod = Pod { member, told: None };
-                namespace.pods.insert(name.1, pod);
-            }
+        if let Some(known) = namespace.pods.get_mut(&name.1) {
+            let before = mem::replace(&mut known.member, member);
+            namespace.groups_changed |= before.link.is_some();
+        } else {
+            let pod = Pod { member, told: None };
+            namespace.pods.insert(name.1, pod);
         }
         self.changed_namespaces.insert(name.0);
     }
 
     /// A pod is gone. One that has another identity by now stays.
     pub fn pod_gone(&mut self, namespace: &str, name: &str, uid: Uid) {
+        let known = self.namespaces.get(namespace);
+        let known = known.and_then(|known| known.pods.get(name));
+        if known.is_none_or(|pod| pod.member.spec.uid != uid) {
+            return;
+        }
+        self.note_share(&(namespace.to_owned(), name.to_owned()), None);
         let Some(known) = self.namespaces.get_mut(namespace) else {
             return;
         };
-        let is_it = |pod: &Pod| pod.member.spec.uid == uid;
-        if !known.pods.get(name).is_some_and(is_it) {
-            return;
-        }
         let Some(pod) = known.pods.remove(name) else {
             return;
         };
@@ -178,7 +177,6 @@ impl Mirror {
             self.events.push(Event::PodGone { uid });
         }
         self.changed_namespaces.insert(namespace.to_owned());
-        self.note_share(&(namespace.to_owned(), name.to_owned()), None);
     }
 
     /// A node appeared or changed.
@@ -199,18 +197,23 @@ impl Mirror {
 
     /// A node is gone.
     pub fn node_gone(&mut self, name: &str) {
-        if self.nodes.remove(name).is_some_and(|node| node.told.is_some()) {
+        if self
+            .nodes
+            .remove(name)
+            .is_some_and(|node| node.told.is_some())
+        {
             let name = name.to_owned();
             self.events.push(Event::NodeGone { name });
         }
-        self.changed_nodes.remove(name);
+        self.changed_nodes.insert(name.to_owned());
     }
 
     /// An object of any other kind that is read appeared or changed. What is wrong with it is its own
     /// matter; it is told with the complaints.
     pub fn object(&mut self, document: Document<'static>) {
         let outcome = self.take(document);
-        self.complaints.extend(outcome.err().map(|complaint| *complaint));
+        self.complaints
+            .extend(outcome.err().map(|complaint| *complaint));
     }
 
     fn take(&mut self, document: Document<'static>) -> Result<(), Box<Complaint>> {
@@ -230,7 +233,11 @@ impl Mirror {
                 let inserted = self.reader.priorities.insert(&class);
                 inserted.map_err(|problem| {
                     let source = &document.source;
-                    Box::new(Complaint::from_problem(source, &document.object(), &problem))
+                    Box::new(Complaint::from_problem(
+                        source,
+                        &document.object(),
+                        &problem,
+                    ))
                 })?;
                 self.touch_groups();
             }
@@ -240,8 +247,7 @@ impl Mirror {
                     metadata: api::ObjectMeta,
                 }
                 let Owner { metadata } = document.decode()?;
-                self.owners
-                    .take(&document.kind, &metadata.name, &metadata);
+                self.owners.take(&document.kind, &metadata.name, &metadata);
                 self.touch_groups_of(metadata.namespace_or_default());
             }
             Ok(Target::Group(number)) if document.namespace.is_empty() => {
@@ -315,7 +321,9 @@ impl Mirror {
 
     fn said_nodes(&self) -> BTreeMap<String, NodeSpec> {
         let nodes = self.nodes.iter();
-        nodes.map(|(name, node)| (name.clone(), node.said.clone())).collect()
+        nodes
+            .map(|(name, node)| (name.clone(), node.said.clone()))
+            .collect()
     }
 
     /// Adds the labels that objects imply to nodes; returns them, coarse to fine.
@@ -354,7 +362,9 @@ impl Mirror {
     fn note_share(&mut self, name: &PodName, member: Option<&Member>) {
         let known = self.namespaces.get(&name.0);
         let known = known.and_then(|namespace| namespace.pods.get(&name.1));
-        let before = known.and_then(|pod| share_on(&pod.member)).map(str::to_owned);
+        let before = known
+            .and_then(|pod| share_on(&pod.member))
+            .map(str::to_owned);
         let after = member.and_then(share_on).map(str::to_owned);
         if before == after && after.is_none() {
             return;
@@ -404,10 +414,17 @@ impl Mirror {
             all
         };
         let mut shares = Vec::new();
-        for name in nodes.keys().filter_map(|node| self.shares_on.get(node)).flatten() {
+        let touched: BTreeSet<&String> = changed.iter().chain(nodes.keys()).collect();
+        let names = touched.iter().filter_map(|node| self.shares_on.get(*node));
+        for name in names.flatten() {
             let namespace = self.namespaces.get(&name.0);
             let pod = namespace.and_then(|namespace| namespace.pods.get(&name.1));
-            shares.extend(pod.map(|pod| pod.member.clone()));
+            shares.extend(pod.map(|pod| {
+                let mut member = pod.member.clone();
+                // Told by nothing but what is worked out here.
+                member.spec.devices = None;
+                member
+            }));
         }
         cards::share_where_shared(&mut nodes, &mut shares);
         // Which card of a node a share is on follows from all of them.

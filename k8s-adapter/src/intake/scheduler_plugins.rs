@@ -63,6 +63,7 @@ impl Dialect for SchedulerPlugins {
 
     fn group_keys(&self) -> &'static [GroupKey] {
         &[GroupKey::Label(LABEL)]
+    }
 
     fn forget(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
         if (group, kind) == ("scheduling.x-k8s.io", "PodGroup") {

@@ -162,6 +162,7 @@ impl Dialect for Volcano {
             GroupKey::Annotation(GROUP_NAME[1].0),
         ];
         &KEYS
+    }
 
     fn forget(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
         match (group, kind) {

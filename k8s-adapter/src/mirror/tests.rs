@@ -1,5 +1,7 @@
 //! Any order of changes ends in what a fresh list gives.
 
+use std::sync::Arc;
+
 use proptest::{prelude::*, sample::Index};
 use serde_json::{Value, json};
 
@@ -12,13 +14,30 @@ use crate::{
 /// What the cluster's objects are made from: small, so that they meet.
 #[derive(Clone, Debug)]
 enum Step {
-    Node { node: u8, cards: u8 },
+    Node {
+        node: u8,
+        cards: u8,
+    },
     NodeGone(u8),
-    Group { group: u8, dialect: u8, min: u8 },
-    GroupGone { group: u8, dialect: u8 },
-    Pod { pod: u8, group: u8, node: u8, shape: u8 },
+    Group {
+        group: u8,
+        dialect: u8,
+        min: u8,
+    },
+    GroupGone {
+        group: u8,
+        dialect: u8,
+    },
+    Pod {
+        pod: u8,
+        group: u8,
+        node: u8,
+        shape: u8,
+    },
     PodGone(u8),
-    Class { value: i32 },
+    Class {
+        value: i32,
+    },
     /// Hand over what there is so far.
     Settle,
 }
@@ -27,11 +46,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         (0..3_u8, 0..4_u8).prop_map(|(node, cards)| Step::Node { node, cards }),
         (0..3_u8).prop_map(Step::NodeGone),
-        (0..3_u8, 0..3_u8, 0..4_u8)
-            .prop_map(|(group, dialect, min)| Step::Group { group, dialect, min }),
+        (0..3_u8, 0..3_u8, 0..4_u8).prop_map(|(group, dialect, min)| Step::Group {
+            group,
+            dialect,
+            min
+        }),
         (0..3_u8, 0..3_u8).prop_map(|(group, dialect)| Step::GroupGone { group, dialect }),
-        (0..6_u8, 0..10_u8, 0..6_u8, 0..6_u8)
-            .prop_map(|(pod, group, node, shape)| Step::Pod { pod, group, node, shape }),
+        (0..6_u8, 0..10_u8, 0..6_u8, 0..6_u8).prop_map(|(pod, group, node, shape)| Step::Pod {
+            pod,
+            group,
+            node,
+            shape
+        }),
         (0..6_u8).prop_map(Step::PodGone),
         (0..3_i32).prop_map(|value| Step::Class { value }),
         Just(Step::Settle),
@@ -139,9 +165,21 @@ fn document(object: &Value) -> Document<'static> {
 fn play(step: &Step, objects: &mut Objects, mirror: &mut Mirror, told: &mut Vec<Event>) {
     let uid_of = |object: &Value| Uid::from_text(object["metadata"]["uid"].as_str().unwrap());
     let object = match *step {
-        Step::Node { node: number, cards } => node(number, cards),
-        Step::Group { group: number, dialect, min } => group(number, dialect, min),
-        Step::Pod { pod: number, group, node, shape } => pod(number, group, node, shape),
+        Step::Node {
+            node: number,
+            cards,
+        } => node(number, cards),
+        Step::Group {
+            group: number,
+            dialect,
+            min,
+        } => group(number, dialect, min),
+        Step::Pod {
+            pod: number,
+            group,
+            node,
+            shape,
+        } => pod(number, group, node, shape),
         Step::Class { value } => class(value),
         Step::NodeGone(number) => {
             let name = format!("n{number}");
@@ -195,6 +233,24 @@ fn known(events: impl IntoIterator<Item = Event>) -> BTreeMap<String, Event> {
     known
 }
 
+/// The same without labels that no rule of these pods names: templates made while one did keep them, and
+/// nobody can tell.
+fn without_unnamed(
+    mut known: BTreeMap<String, Event>,
+    objects: &Objects,
+) -> BTreeMap<String, Event> {
+    let mut pods = objects.values();
+    let is_named = pods.any(|object| object["spec"]["affinity"].is_object());
+    for event in known.values_mut() {
+        if let Event::Pod(pod) = event
+            && !is_named
+        {
+            Arc::make_mut(&mut pod.template).labels.clear();
+        }
+    }
+    known
+}
+
 fn fresh(objects: &Objects) -> BTreeMap<String, Event> {
     let options = Options {
         levels: None,
@@ -221,7 +277,7 @@ proptest! {
             play(step, &mut objects, &mut mirror, &mut told);
         }
         told.extend(mirror.settle());
-        prop_assert_eq!(known(told), fresh(&objects));
+        prop_assert_eq!(without_unnamed(known(told), &objects), fresh(&objects));
         // The same objects in another order, from the start.
         let mut again = Mirror::new(["gangline".to_owned()]);
         let mut all: Vec<&Value> = objects.values().collect();
