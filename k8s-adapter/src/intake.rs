@@ -60,6 +60,9 @@ pub trait Dialect {
         &[]
     }
 
+    /// An object is gone; of kinds that are not its own it knows nothing.
+    fn forget(&mut self, group: &str, kind: &str, namespace: &str, name: &str);
+
     /// The group that a pod names, if it names one of this dialect.
     fn link(&self, pod: &Pod) -> Option<Link>;
 

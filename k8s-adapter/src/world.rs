@@ -29,10 +29,10 @@ use crate::{
     problem::Problems,
 };
 
-mod kinds;
-mod levels;
+pub(crate) mod kinds;
+pub(crate) mod levels;
 mod manifest;
-mod owners;
+pub(crate) mod owners;
 mod pods;
 #[cfg(test)]
 mod tests;

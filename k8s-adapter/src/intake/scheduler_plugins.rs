@@ -65,6 +65,12 @@ impl Dialect for SchedulerPlugins {
         &[GroupKey::Label(LABEL)]
     }
 
+    fn forget(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
+        if (group, kind) == ("scheduling.x-k8s.io", "PodGroup") {
+            self.groups.forget(namespace, name);
+        }
+    }
+
     fn link(&self, pod: &Pod) -> Option<Link> {
         let name = pod
             .metadata

@@ -164,6 +164,14 @@ impl Dialect for Volcano {
         &KEYS
     }
 
+    fn forget(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
+        match (group, kind) {
+            ("scheduling.volcano.sh", "PodGroup") => self.groups.forget(namespace, name),
+            ("topology.volcano.sh", "HyperNode") => self.hypernodes.forget(namespace, name),
+            _ => {}
+        }
+    }
+
     fn link(&self, pod: &Pod) -> Option<Link> {
         let annotations = &pod.metadata.annotations;
         let said = |key: &str| annotations.get(key).filter(|value| !value.is_empty());
