@@ -334,12 +334,10 @@ impl Mirror {
         }
         for namespace in self.namespaces.values_mut() {
             let mut complaints = Vec::new();
-            let mut scratch = nodes.clone();
             let levels = namespace.dialects.iter_mut();
             implied = levels
-                .flat_map(|dialect| dialect.levels(&mut scratch, &mut complaints))
+                .flat_map(|dialect| dialect.levels(nodes, &mut complaints))
                 .collect();
-            *nodes = scratch;
         }
         implied
     }

@@ -326,58 +326,70 @@ pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
 
 /// Whether an empty card, healthy or not, can hold all these parts of a request together.
 fn can_hold_all(cards: &NodeCards, ask: &CardRequest, parts: &[Part], card: u32) -> bool {
-    let mode = mode(cards, card as usize);
-    if parts.contains(&Part::Whole) {
+    let is_named = ask.only.is_none_or(|only| only.contains(card));
+    let needs: Vec<(&CardRequest, &Part)> = parts.iter().map(|part| (ask, part)).collect();
+    (is_named || parts.contains(&Part::Whole))
+        && fits_on(cards, card as usize, &Card::default(), &needs)
+}
+
+/// Whether a card has room for all these parts beside what is on it, whoever has that.
+pub fn fits_on(
+    cards: &NodeCards,
+    index: usize,
+    now: &Card,
+    needs: &[(&CardRequest, &Part)],
+) -> bool {
+    let mode = mode(cards, index);
+    if needs.iter().any(|(_, part)| **part == Part::Whole) {
         let whole = matches!(
             mode,
             CardMode::Whole | CardMode::Shared | CardMode::MigDynamic
         );
-        return whole && parts.len() == 1;
-    }
-    if ask.only.is_some_and(|only| !only.contains(card)) {
-        return false;
+        return whole && needs.len() == 1 && now.is_empty();
     }
     match mode {
         CardMode::Whole => false,
         CardMode::Replicas(all) => {
-            parts.iter().all(|part| *part == Part::Replica) && parts.len() <= *all as usize
+            needs.iter().all(|(_, part)| **part == Part::Replica)
+                && now.replicas + needs.len() as u32 <= *all
         }
-        CardMode::Shared => {
-            let (mut memory, mut compute) = (0, 0);
-            for part in parts {
-                let Part::Share {
-                    memory_mib,
-                    compute_milli,
-                } = part
-                else {
+        CardMode::Shared => shares_fit(cards, now, needs),
+        CardMode::MigDynamic | CardMode::MigStatic(_) => {
+            let Some(geometry) = geometry(cards) else {
+                return false;
+            };
+            let mut lists = Vec::new();
+            for (_, part) in needs {
+                let Part::Slice(profiles) = part else {
                     return false;
                 };
-                memory += memory_mib;
-                compute += compute_milli;
+                lists.push(profiles.as_slice());
             }
-            let reserving = memory > 0 && ask.overhead.processes > 0;
-            memory <= memory_with(cards, reserving) && compute <= 1000
-        }
-        CardMode::MigDynamic | CardMode::MigStatic(_) => {
-            let lists: Option<Vec<&[usize]>> = parts
-                .iter()
-                .map(|part| match part {
-                    Part::Slice(profiles) => Some(profiles.as_slice()),
-                    _ => None,
-                })
-                .collect();
-            match (geometry(cards), lists) {
-                (Some(geometry), Some(lists)) => {
-                    slices_fit(geometry, mode, &lists, &mut Vec::new())
-                }
-                _ => false,
-            }
+            slices_fit(geometry, mode, &lists, &mut now.instances.clone())
         }
     }
 }
 
+fn shares_fit(cards: &NodeCards, now: &Card, needs: &[(&CardRequest, &Part)]) -> bool {
+    let (mut memory, mut compute) = (now.memory_mib, now.compute_milli);
+    let mut reserving = now.reserving > 0;
+    for (ask, part) in needs {
+        let Part::Share {
+            memory_mib,
+            compute_milli,
+        } = part
+        else {
+            return false;
+        };
+        memory += memory_mib;
+        compute += compute_milli;
+        reserving |= *memory_mib > 0 && ask.overhead.processes > 0;
+    }
+    memory <= memory_with(cards, reserving) && compute <= 1000
+}
+
 /// Whether instances of these profiles, one of each list, can exist beside those there are.
-pub fn slices_fit(
+fn slices_fit(
     geometry: &Geometry,
     mode: &CardMode,
     lists: &[&[usize]],

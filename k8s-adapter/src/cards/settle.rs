@@ -132,15 +132,8 @@ pub(crate) fn complain_of_absent(
             let known = if are_cards { there } else { &offered };
             let known: Vec<&str> = known.iter().copied().collect();
             let near = nearest(name, &known).filter(|_| are_cards);
-            let near = near.map(|near| format!("; did you mean {near}?"));
-            complaints.push(Complaint {
-                source: member.source.clone(),
-                object: format!("Pod {}/{}", spec.namespace, spec.name),
-                field: field.to_string(),
-                value: format!("no node has {what} of {name:?}{}", near.unwrap_or_default()),
-                accepted: known.join(", "),
-                severity: Severity::Warning,
-            });
+            let what = format!("{what} of {name:?}");
+            complaints.push(absent(member, &field, &what, near, &known));
         }
     }
 }
@@ -159,25 +152,34 @@ fn complain_of_absent_resources(
     let there: BTreeSet<&str> = listed.chain(kinds.map(|cards| &*cards.kind)).collect();
     let mut named = BTreeSet::new();
     for member in members.iter().filter(|member| member.spec.node.is_none()) {
-        let spec = &member.spec;
-        let asked = spec.template.resources.iter();
+        let asked = member.spec.template.resources.iter();
         let asked = asked.filter(|(_, amount)| **amount > 0);
         for name in asked.map(|(name, _)| name.as_str()).filter(is_device) {
             if there.contains(name) || !named.insert(name) {
                 continue;
             }
             let known: Vec<&str> = there.iter().copied().collect();
-            let near = nearest(name, &known);
-            let near = near.map(|near| format!("; did you mean {near}?"));
-            complaints.push(Complaint {
-                source: member.source.clone(),
-                object: format!("Pod {}/{}", spec.namespace, spec.name),
-                field: SPEC.to_string(),
-                value: format!("no node has {name}{}", near.unwrap_or_default()),
-                accepted: known.join(", "),
-                severity: Severity::Warning,
-            });
+            complaints.push(absent(member, &SPEC, name, nearest(name, &known), &known));
         }
+    }
+}
+
+/// A word about what a pod asks for and no node has: which is near, and which there are.
+fn absent(
+    member: &Member,
+    field: &FieldPath<'_>,
+    what: &str,
+    near: Option<&str>,
+    known: &[&str],
+) -> Complaint {
+    let near = near.map(|near| format!("; did you mean {near}?"));
+    Complaint {
+        source: member.source.clone(),
+        object: format!("Pod {}/{}", member.spec.namespace, member.spec.name),
+        field: field.to_string(),
+        value: format!("no node has {what}{}", near.unwrap_or_default()),
+        accepted: known.join(", "),
+        severity: Severity::Warning,
     }
 }
 
