@@ -166,7 +166,7 @@ pub struct Scheduler {
     /// What a node's pods are dealt from, kept for its memory.
     dealt: Inventory,
     /// Who holds devices of a node, and which: kept for their memory too.
-    holders: Vec<(Uid, PodIx)>,
+    holders: Vec<Holder>,
     held: Vec<Devices>,
     /// For the usual mix.
     asked: market::Asked,
@@ -174,6 +174,9 @@ pub struct Scheduler {
     /// So many placements make prices old.
     prices_last: u32,
 }
+
+/// A pod that holds devices of a node, in the order in which they are dealt.
+type Holder = (core::cmp::Reverse<u32>, Uid, PodIx);
 
 impl Scheduler {
     /// An engine that knows no node and no pod.

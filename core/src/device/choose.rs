@@ -269,10 +269,13 @@ fn pick_loose(
         if free[at] == 0 || !pool.hardware.loose_suits(ask, part, at) {
             continue;
         }
+        let Some(profile) = pool.hardware.loose_code(at) else {
+            continue;
+        };
         let mut more = chosen;
         more.push(Slice {
             card: Slice::NO_CARD,
-            profile: at as u8,
+            profile,
             start: 0,
         });
         free[at] -= 1;

@@ -212,9 +212,10 @@ impl Scheduler {
                 loose: node
                     .cards
                     .loose(pool.kind)
-                    .zip(&pool.hardware.loose)
-                    .map(|(loose, (profile, _))| LooseView {
+                    .zip(pool.hardware.loose.iter().enumerate())
+                    .map(|(loose, (at, (profile, _)))| LooseView {
                         profile,
+                        code: pool.hardware.loose_code(at),
                         all: loose.all,
                         used: loose.used,
                     })

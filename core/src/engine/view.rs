@@ -131,8 +131,7 @@ pub struct CardsView<'a> {
     pub held: Vec<(CardSet, GangId)>,
     /// Parts that are held, by card, then start.
     pub parts: Vec<PartView>,
-    /// MIG instances of which only the number is known, in the order that a
-    /// [`Slice`](crate::device::Slice) without a card refers to.
+    /// MIG instances of which only the number is known.
     pub loose: Vec<LooseView<'a>>,
     /// What is known about the product.
     pub known: Option<&'static CardModel>,
@@ -163,6 +162,8 @@ impl CardsView<'_> {
 pub struct LooseView<'a> {
     /// Their profile.
     pub profile: &'a str,
+    /// How a [`Slice`](crate::device::Slice) without a card names it.
+    pub code: Option<u8>,
     /// All of them.
     pub all: u32,
     /// Those that somebody holds; more than all when the node lost some in use.

@@ -1,10 +1,11 @@
 //! Which devices pods hold that run already, and which cards nobody knows anything of for that reason.
 //!
 //! Pods that run are there whether they fit or not. What one told of its devices, or what was planned
-//! for it, counts where that can be; the rest of what it asked for is dealt as if it had told nothing,
-//! since a node counts requests whatever became of a card. What is dealt is an assumption: where it
-//! cannot be true, or where what was told cannot be, the cards are in doubt, and nothing more is given
-//! of them. Nothing here knows pods, only their requests in a fixed order.
+//! for it, counts where that can be; the rest of what it asked for is dealt as if it had told nothing:
+//! a number of cards that dropped does not say which one is gone, nor whether the others are still
+//! called the same. What is dealt is an assumption: where it cannot be true, or where what was told
+//! cannot be, the cards are in doubt, and nothing more is given of them. Nothing here knows pods, only
+//! their requests in a fixed order.
 
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
@@ -16,12 +17,12 @@ use crate::{
     bits::CardSet,
     device::{
         Devices, Slice,
-        ask::CardAsk,
-        hardware::{Mode, Need},
+        ask::{CardAsk, Part},
+        hardware::{Hardware, Mode, Need},
         inventory::{Inventory, KindIx, Pool},
         parts,
     },
-    request::Apart,
+    request::{Apart, CardWant},
 };
 
 /// A pod that runs on a node, or that was promised room there.
@@ -34,9 +35,10 @@ pub(crate) struct Running<'a> {
 
 impl<'a> Running<'a> {
     /// What cannot be an answer to the request, because it is of another kind or more than it, counts
-    /// as nothing told: a word on a pod must not block cards that the pod never asked for.
-    pub(crate) fn new(ask: &'a CardAsk, told: Option<Devices>) -> Self {
-        let told = told.filter(|told| is_answer(ask, told));
+    /// as nothing told: a word on a pod must not block cards that the pod never asked for. `pool`: the
+    /// cards that it is about.
+    pub(crate) fn new(ask: &'a CardAsk, told: Option<Devices>, pool: Option<&Pool>) -> Self {
+        let told = told.filter(|told| is_answer(ask, told, pool));
         Self { ask, told }
     }
 
@@ -50,28 +52,55 @@ impl<'a> Running<'a> {
         self.told.is_some() && self.is_assumed(held)
     }
 
+    /// The cards of what it holds without having told of it.
+    fn assumed_on(&self, held: &Devices) -> CardSet {
+        let Some(told) = &self.told else {
+            return held.cards;
+        };
+        if self.ask.whole() > 0 {
+            return held.cards.difference(told.cards);
+        }
+        without(held, told).cards
+    }
+
+    /// Whether it holds less than it needs. Shares that must lie apart are less on one card: where
+    /// they really are, something else is not. Who tells where they are leaves no such question, and
+    /// parts that a device plugin gives may lie anywhere.
+    fn is_short(&self, held: &Devices) -> bool {
+        let ask = self.ask;
+        if ask.whole() > 0 {
+            return held.cards.len() < ask.whole();
+        }
+        let is_apart = self.told.is_none() && ask.asks_shares() && ask.apart() == Apart::Distinct;
+        (held.slices().count() as u32) < ask.count() || is_apart && held.cards.len() < ask.count()
+    }
+
     /// Cards of which it told something that it does not hold.
     fn misplaced(&self, held: &Devices) -> CardSet {
         let Some(told) = &self.told else {
             return CardSet::EMPTY;
         };
-        let mut counted: SmallVec<[Slice; 8]> = held.slices().collect();
-        let mut misplaced = Devices::NONE;
-        for slice in told.slices() {
-            match counted.iter().position(|other| *other == slice) {
-                Some(at) => drop(counted.remove(at)),
-                None => drop(misplaced.push(slice)),
-            }
-        }
         if self.ask.whole() > 0 {
-            told.cards.difference(held.cards)
-        } else {
-            misplaced.cards
+            return told.cards.difference(held.cards);
         }
+        without(told, held).cards
     }
 }
 
-fn is_answer(ask: &CardAsk, told: &Devices) -> bool {
+/// The parts of some devices that are not among the others.
+fn without(devices: &Devices, others: &Devices) -> Devices {
+    let mut others: SmallVec<[Slice; 8]> = others.slices().collect();
+    let mut rest = Devices::NONE;
+    for slice in devices.slices() {
+        match others.iter().position(|other| *other == slice) {
+            Some(at) => drop(others.remove(at)),
+            None => drop(rest.push(slice)),
+        }
+    }
+    rest
+}
+
+fn is_answer(ask: &CardAsk, told: &Devices, pool: Option<&Pool>) -> bool {
     let mut slices = told.slices();
     if ask.whole() > 0 {
         return slices.next().is_none() && (1..=ask.whole()).contains(&told.cards.len());
@@ -83,7 +112,41 @@ fn is_answer(ask: &CardAsk, told: &Devices) -> bool {
         _ => ask.asks_slices(),
     };
     let count = slices.clone().count() as u32;
-    (1..=ask.count()).contains(&count) && slices.all(suits) && told.cards == cards_of(told)
+    // Either the node tells its cards apart or it does not.
+    let without_card = slices.clone().filter(|slice| slice.card == Slice::NO_CARD);
+    let without_card = without_card.count() as u32;
+    (1..=ask.count()).contains(&count)
+        && (without_card == 0 || without_card == count)
+        && slices.clone().all(suits)
+        && told.cards == cards_of(told)
+        && pool.is_none_or(|pool| !ask.asks_slices() || are_needed(ask, slices, &pool.hardware))
+}
+
+/// Whether told instances are what is asked for, and can exist where they are said to be. Where the
+/// model of the cards is not known, nothing speaks against it.
+fn are_needed(ask: &CardAsk, told: impl Iterator<Item = Slice>, hardware: &Hardware) -> bool {
+    let Some(geometry) = hardware.geometry() else {
+        return true;
+    };
+    let needs = ask.parts().flat_map(|(count, part)| {
+        let need = hardware.need(ask, part);
+        (0..count).map(move |_| need.clone())
+    });
+    let mut needs: SmallVec<[Option<Need>; 8]> = needs.collect();
+    told.filter(|slice| slice.card != Slice::NO_CARD)
+        .all(|slice| {
+            let instance = hardware.instance(slice.profile).filter(|(_, ix)| {
+                geometry
+                    .placements()
+                    .any(|place| place == (*ix, slice.start))
+            });
+            let serves = |need: &Option<Need>| match (need, instance) {
+                (Some(Need::Slice(profiles)), Some((_, ix))) => profiles.contains(&ix),
+                _ => false,
+            };
+            let at = needs.iter().position(serves);
+            at.map(|at| needs.remove(at)).is_some()
+        })
 }
 
 /// The cards that parts are on.
@@ -97,8 +160,8 @@ fn cards_of(devices: &Devices) -> CardSet {
 
 /// Decides what all pods of a node hold, in the order given: first what was told, then what those who
 /// told nothing would have if they were alone, and where somebody has that, what is left. So it depends on
-/// the set of pods alone, not on what came first, and what is given later, of what is left, moves
-/// nobody. `cards` are empty, and taken afterwards; `held` is in the order of `running`.
+/// the set of pods alone, not on what came first. What is told later moves assumptions at most. `cards`
+/// are empty, and taken afterwards; `held` is in the order of `running`: the largest first fit best.
 pub(crate) fn settle<'a>(
     cards: &mut Inventory,
     running: impl Iterator<Item = Running<'a>> + Clone,
@@ -129,7 +192,7 @@ pub(crate) fn settle<'a>(
     }
     for (pod, held) in running.zip(held) {
         let is_open = match pod.told {
-            Some(_) => pod.ask.lacks(held),
+            Some(_) => pod.is_short(held),
             None => held.is_empty(),
         };
         if is_open && cards.pool(pod.ask.kind).is_some() {
@@ -151,8 +214,13 @@ fn keep(cards: &mut Inventory, ask: &CardAsk, told: &Devices) -> Devices {
         if ask.whole() > 0 {
             let free = pool.all.difference(pool.used).difference(pool.parted);
             kept = Devices::of_cards(told.cards.intersection(free));
+        } else if is_loose(told) {
+            kept = loose_parts(pool, ask, told.slices());
         } else if ask.asks_slices() {
             let mut matching = Matching::new(cards, pool, ask);
+            if let Some(matching) = &mut matching {
+                matching.picker.cards = open_cards(cards, pool, ask);
+            }
             for slice in told.slices() {
                 if matching.as_mut().is_some_and(|them| them.place(slice)) {
                     kept.push(slice);
@@ -169,6 +237,42 @@ fn keep(cards: &mut Inventory, ask: &CardAsk, told: &Devices) -> Devices {
     cards.set_unhealthy(ask.kind, unhealthy);
     cards.take(ask, &kept);
     kept
+}
+
+/// Cards that nobody has as a whole or for himself, whatever else the request wants of them.
+fn open_cards(cards: &Inventory, pool: &Pool, ask: &CardAsk) -> SmallVec<[u32; 16]> {
+    let states = cards.states(pool);
+    let free = pool.all.difference(pool.used).iter();
+    let open = free.filter(|&card| {
+        let state = states.get(card as usize);
+        state.is_some_and(|state| parts::is_open(state, ask))
+    });
+    open.collect()
+}
+
+fn is_loose(devices: &Devices) -> bool {
+    devices.slices().any(|slice| slice.card == Slice::NO_CARD)
+}
+
+/// Those of some slices without a card that are what a request asks for, however many there are: who
+/// has them has them.
+fn loose_parts(pool: &Pool, ask: &CardAsk, slices: impl Iterator<Item = Slice>) -> Devices {
+    let parts = ask
+        .parts()
+        .flat_map(|(count, part)| (0..count).map(move |_| part));
+    let mut parts: SmallVec<[Part<'_>; 8]> = parts.collect();
+    let mut found = Devices::NONE;
+    for slice in slices.filter(|slice| slice.card == Slice::NO_CARD) {
+        let Some(entry) = pool.hardware.loose_at(slice.profile) else {
+            continue;
+        };
+        let suits = |part: &Part<'_>| pool.hardware.loose_suits(ask, *part, entry);
+        if let Some(at) = parts.iter().position(suits) {
+            parts.remove(at);
+            found.push(slice);
+        }
+    }
+    found
 }
 
 /// Whether a share or replica can be on its card, however full that is.
@@ -198,12 +302,15 @@ fn deal_exactly(cards: &mut Inventory, ask: &CardAsk, devices: &Devices) -> bool
 }
 
 /// Takes what a pod still lacks beside what it has taken: the usual choice, healthy cards before others,
-/// and where there is not enough, as much as there is.
+/// as the request wants it before any other way, and where there is not enough, as much as there is.
 fn complete(cards: &mut Inventory, ask: &CardAsk, held: &mut Devices) {
-    let mut found = more(cards, ask, held);
+    let mut found = card_of_its_own(cards, ask, held).or_else(|| more(cards, ask, held));
     if found.is_none() && ask.whole() == 0 {
         let unhealthy = cards.set_unhealthy(ask.kind, CardSet::EMPTY);
-        found = more(cards, ask, held).or_else(|| Some(beyond(cards, ask, held)));
+        let anyhow = unconditional(ask);
+        found = more(cards, ask, held)
+            .or_else(|| more(cards, &anyhow, held))
+            .or_else(|| Some(beyond(cards, ask, held)));
         cards.set_unhealthy(ask.kind, unhealthy);
     }
     let found = found.unwrap_or_else(|| some_cards(cards, ask, held));
@@ -214,12 +321,43 @@ fn complete(cards: &mut Inventory, ask: &CardAsk, held: &mut Devices) {
     }
 }
 
+/// For the first of a share group that runs, a card on which nobody else is, if there is one: who makes
+/// groups means by them that each has another card.
+fn card_of_its_own(cards: &mut Inventory, ask: &CardAsk, held: &Devices) -> Option<Devices> {
+    let group = ask.group.filter(|_| held.is_empty())?;
+    if cards.card_of_group(ask.kind, group).is_some() {
+        return None;
+    }
+    let pool = cards.pool(ask.kind)?;
+    let taken = pool.unhealthy.union(pool.parted);
+    let unhealthy = cards.set_unhealthy(ask.kind, taken);
+    let found = choose(cards, ask);
+    cards.set_unhealthy(ask.kind, unhealthy);
+    found
+}
+
+/// The request without what only new members can rely on: a device plugin may give a pod that runs any
+/// cards, and instances and replicas also of one. Shares are given by those who heed their own words.
+fn unconditional(ask: &CardAsk) -> CardAsk {
+    let mut source = ask.source.clone();
+    source.only = None;
+    source.models.clear();
+    source.min_card_memory_mib = 0;
+    if let CardWant::Slices { cards, .. } | CardWant::Replicas { cards, .. } = &mut source.want {
+        *cards = Apart::Any;
+    }
+    CardAsk {
+        source,
+        ..ask.clone()
+    }
+}
+
 /// All that a pod lacks, by the usual choice; `None`: it is not to be had.
 fn more(cards: &Inventory, ask: &CardAsk, held: &Devices) -> Option<Devices> {
     if held.is_empty() {
         return choose(cards, ask);
     }
-    let pool = cards.pool(ask.kind)?;
+    let pool = cards.pool(ask.kind).filter(|_| !is_loose(held))?;
     if ask.whole() > 0 {
         let missing = ask.whole().saturating_sub(held.cards.len());
         return pool.free().lowest(missing).map(Devices::of_cards);
@@ -256,13 +394,30 @@ fn some_cards(cards: &Inventory, ask: &CardAsk, held: &Devices) -> Devices {
     Devices::of_cards(found)
 }
 
-/// Shares and replicas for a pod that runs although they do not fit: on the card with the most left, so
-/// that they are counted and nobody else gets the room. Instances that cannot exist are not.
+/// Parts for a pod that runs although they do not fit, so that they are counted and nobody else gets the
+/// room: shares and replicas on the card with the most left, instances of unknown cards beyond their
+/// number. Instances of known cards that cannot exist are not counted.
 fn beyond(cards: &Inventory, ask: &CardAsk, held: &Devices) -> Devices {
     let mut devices = Devices::NONE;
-    let Some(pool) = cards.pool(ask.kind).filter(|_| !ask.asks_slices()) else {
+    let Some(pool) = cards.pool(ask.kind) else {
         return devices;
     };
+    if ask.asks_slices() {
+        if !held.cards.is_empty() {
+            return devices;
+        }
+        let there = (0..pool.hardware.loose.len()).filter_map(|at| pool.hardware.loose_code(at));
+        let as_many = there.flat_map(|profile| {
+            let slice = Slice {
+                card: Slice::NO_CARD,
+                profile,
+                start: 0,
+            };
+            core::iter::repeat_n(slice, Devices::MOST_SLICES)
+        });
+        let all = loose_parts(pool, ask, held.slices().chain(as_many));
+        return without(&all, held);
+    }
     let profile = if ask.asks_shares() {
         Slice::SHARE
     } else {
@@ -359,10 +514,12 @@ fn accepts(cards: &Inventory, ask: &CardAsk, devices: &Devices) -> bool {
         return slices.clone().count() as u32 == ask.count()
             && devices.cards.is_empty()
             && slices.clone().all(|slice| {
-                let left = free.get_mut(usize::from(slice.profile));
+                let entry = pool.hardware.loose_at(slice.profile);
+                let left = entry.and_then(|at| free.get_mut(at));
                 slice.card == Slice::NO_CARD
                     && left.is_some_and(|left| core::mem::replace(left, left.saturating_sub(1)) > 0)
-            });
+            })
+            && loose_parts(pool, ask, slices) == *devices;
     }
     devices.cards == cards_of(devices)
         && Matching::new(cards, pool, ask).is_some_and(|mut matching| {
@@ -385,7 +542,7 @@ pub(crate) fn in_doubt<'a>(
     let mut found: SmallVec<[(KindIx, CardSet); 1]> = SmallVec::new();
     // Nearly always nothing is wrong, and this is on the way of each pod.
     let is_wrong = |(pod, held): (Running<'_>, &Devices)| {
-        cards.pool(pod.ask.kind).is_some() && (pod.ask.lacks(held) || pod.is_contradicted(held))
+        cards.pool(pod.ask.kind).is_some() && (pod.is_short(held) || pod.is_contradicted(held))
     };
     if !cards.is_overfull() && !running.clone().zip(held).any(is_wrong) {
         return found;
@@ -408,8 +565,8 @@ pub(crate) fn in_doubt<'a>(
         let mut cards = CardSet::EMPTY;
         for (pod, held) in assumed.iter().filter(|(pod, _)| pod.ask.kind == kind) {
             cards = cards.union(pod.misplaced(held));
-            let is_crowded = !held.cards.intersection(overfull).is_empty();
-            if (is_crowded || pod.ask.lacks(held)) && could_hold(&empty, pod.ask) {
+            let is_crowded = !pod.assumed_on(held).intersection(overfull).is_empty();
+            if (is_crowded || pod.is_short(held)) && could_hold(&empty, pod.ask) {
                 cards = cards.union(cards_for(&empty, pod.ask));
             }
         }

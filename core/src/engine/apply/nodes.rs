@@ -1,12 +1,13 @@
 //! Nodes that come, change and go, and which devices the pods of a node hold.
 
 use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
+use core::cmp::Reverse;
 
 use smallvec::SmallVec;
 
 use super::{
     super::{
-        NodeIx, Rejection, Scheduler,
+        Holder, NodeIx, Rejection, Scheduler,
         store::{Charge, PodIx},
     },
     MOST, invalid,
@@ -15,7 +16,6 @@ use crate::{
     bits::CardSet,
     cluster::{NodeSpec, template::TemplateIx},
     device::{self, Devices, KindIx, Running},
-    units::Uid,
 };
 
 impl Scheduler {
@@ -117,14 +117,14 @@ impl Scheduler {
         }
     }
 
-    /// Decides which devices the pods of a node hold, in order of uid: see [`device::settle`]. `fresh` is
-    /// on the ledger but not charged yet.
+    /// Decides which devices the pods of a node hold, the largest request first, then in order of uid:
+    /// see [`device::settle`]. `fresh` is on the ledger but not charged yet.
     pub(super) fn settle_devices(&mut self, node: NodeIx, fresh: Option<PodIx>) {
         let mut holders = core::mem::take(&mut self.holders);
         holders.clear();
         holders.extend(self.pods_on(node).iter().filter_map(|&ix| {
-            self.running(ix)?;
-            Some((self.pods.get(ix.0)?.spec.uid, ix))
+            let size = self.running(ix)?.ask.size();
+            Some((Reverse(size), self.pods.get(ix.0)?.spec.uid, ix))
         }));
         if holders.is_empty() && !self.cluster.node(node).cards.is_in_doubt() {
             self.holders = holders;
@@ -136,7 +136,7 @@ impl Scheduler {
         cards.clone_from(&self.cluster.node(node).cards);
         cards.empty();
         let in_doubt = {
-            let running = holders.iter().filter_map(|&(_, ix)| self.running(ix));
+            let running = holders.iter().filter_map(|&(.., ix)| self.running(ix));
             device::settle(&mut cards, running.clone(), &mut held);
             device::in_doubt(&cards, running, &held)
         };
@@ -152,7 +152,7 @@ impl Scheduler {
         &mut self,
         node: NodeIx,
         fresh: Option<PodIx>,
-        holders: &[(Uid, PodIx)],
+        holders: &[Holder],
         held: &[Devices],
     ) {
         let changed = |engine: &Self, ix: PodIx, devices: &Devices| {
@@ -162,7 +162,7 @@ impl Scheduler {
         };
         // Take all back first, so that no device is given twice on the way.
         let mut moved: SmallVec<[(PodIx, TemplateIx, Charge); 8]> = SmallVec::new();
-        for (&(_, ix), devices) in holders.iter().zip(held) {
+        for (&(.., ix), devices) in holders.iter().zip(held) {
             let Some((template, charge)) = changed(self, ix, devices) else {
                 continue;
             };
@@ -206,7 +206,8 @@ impl Scheduler {
     fn running(&self, ix: PodIx) -> Option<Running<'_>> {
         let (template, charge) = self.charge_of(ix)?;
         let ask = self.cluster.template(template).cards.as_ref()?;
-        Some(Running::new(ask, charge.told))
+        let pool = self.cluster.node(charge.node).cards.pool(ask.kind);
+        Some(Running::new(ask, charge.told, pool))
     }
 }
 
