@@ -416,30 +416,9 @@ impl Mirror {
         for name in names.flatten() {
             let namespace = self.namespaces.get(&name.0);
             let pod = namespace.and_then(|namespace| namespace.pods.get(&name.1));
-            shares.extend(pod.map(|pod| {
-                let mut member = pod.member.clone();
-                // Told by nothing but what is worked out here.
-                member.spec.devices = None;
-                member
-            }));
+            shares.extend(pod.map(|pod| pod.member.clone()));
         }
-        cards::share_where_shared(&mut nodes, &mut shares);
-        // Which card of a node a share is on follows from all of them.
-        for share in shares {
-            let (namespace, name) = (&share.spec.namespace, &share.spec.name);
-            let Some(known) = self.namespaces.get_mut(namespace) else {
-                continue;
-            };
-            let Some(pod) = known.pods.get_mut(name) else {
-                continue;
-            };
-            if pod.member.spec.devices != share.spec.devices {
-                pod.member.spec.devices = share.spec.devices;
-                let member = pod.member.clone();
-                known.touch(&share.spec.name, &member);
-                self.changed_namespaces.insert(namespace.clone());
-            }
-        }
+        cards::share_where_shared(&mut nodes, &shares);
         for (name, spec) in nodes {
             let Some(node) = self.nodes.get_mut(&name) else {
                 continue;

@@ -346,11 +346,8 @@ fn uncounted(gang: &GangView<'_>, nodes: &Nodes<'_>) -> Vec<String> {
     let note = |member: &MemberView<'_>| {
         let wants = member.wants_cards?;
         let node = member.node.and_then(|node| nodes.get(node))?;
-        let cards = node.cards.iter().find(|cards| cards.kind == wants.kind);
-        if cards.is_some_and(|cards| cards.all.is_empty() && cards.loose.is_empty()) {
-            // Too many to be told apart: they are counted.
-            return None;
-        }
+        // Cards that are too many to be told apart are counted, and not here.
+        node.cards.iter().find(|cards| cards.kind == wants.kind)?;
         let (has, needs) = match wants.whole_cards() {
             0 => (member.devices.slices().count(), wants.parts() as usize),
             whole => (member.devices.cards.len() as usize, whole as usize),

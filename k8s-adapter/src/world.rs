@@ -249,7 +249,7 @@ impl<'p> Builder<'p> {
             }
             gangs
         };
-        cards::share_where_shared(&mut nodes, &mut members);
+        cards::share_where_shared(&mut nodes, &members);
         cards::complain_of_absent(&nodes, &members, &mut self.complaints);
         let templates = &mut self.reader.templates;
         cards::exclude_others(&mut members, templates, &mut self.complaints);

@@ -126,7 +126,8 @@ pub enum CardPart {
 }
 
 impl CardPart {
-    const ALL: [Self; 4] = [
+    /// Each of them.
+    pub const ALL: [Self; 4] = [
         Self::MemoryMib,
         Self::MemoryPercent,
         Self::ComputePercent,

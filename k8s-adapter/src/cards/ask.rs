@@ -227,6 +227,13 @@ pub(crate) fn request(
     };
     let namespace = pod.metadata.namespace_or_default();
     add_conditions(&mut request, namespace, &mut annotations);
+    if !pod.spec.node_name.is_empty()
+        && let Some(group) = kai::only_group(&pod.metadata.labels)
+        && matches!(request.want, CardWant::Shares { count: 1, .. })
+        && request.share_group.is_empty()
+    {
+        request.share_group = format!("kai {group}");
+    }
     if let Err(error) = check_request(&request) {
         note(&error, problems);
         make_countable(&mut request, &error);

@@ -71,15 +71,9 @@ pub(super) fn is_in_pool(labels: &Labels) -> bool {
     POOLS.iter().any(|pool| labels.contains_key(pool))
 }
 
-/// The groups of the cards that a placed pod has shares of.
-pub(super) fn groups(labels: &Labels) -> impl Iterator<Item = &str> {
-    let several = labels
-        .iter()
-        .filter(|(key, _)| key.starts_with(GROUPS))
-        .map(|(_, group)| &**group);
-    labels
-        .get(GROUP)
-        .map(|group| &**group)
-        .into_iter()
-        .chain(several)
+/// The group of the card that a placed pod has a share of; nothing when it has shares of several.
+pub(super) fn only_group(labels: &Labels) -> Option<&str> {
+    let is_one_of_several = |key: &str| key.starts_with(GROUPS);
+    let group = labels.get(GROUP)?;
+    (!labels.iter().any(|(key, _)| is_one_of_several(key))).then_some(group)
 }

@@ -164,7 +164,7 @@ impl<'a> Reader<'a, '_> {
     /// NVIDIA's cards, if there are any.
     fn nvidia(&mut self, offered: &Offered) -> Option<NodeCards> {
         let kind = card_kind(NVIDIA)?;
-        let said = self.said();
+        let mut said = self.said();
         let mut cards = NodeCards {
             kind: NVIDIA.into(),
             count: offered.cards,
@@ -177,10 +177,14 @@ impl<'a> Reader<'a, '_> {
         // Cards that there are, whether they can be used or not.
         let mut physical = self.capacity(NVIDIA).max(offered.cards);
         if offered.replicas > 0 {
-            physical = self.add_replicas(&mut cards, &said, offered.replicas);
+            physical = self.add_replicas(&mut cards, &mut said, offered.replicas);
         }
         if offered.cards > 0 {
-            physical = self.add_registered(&mut cards).unwrap_or(physical);
+            let registered = self.add_registered(&mut cards);
+            if registered.is_none() {
+                self.doubt_count(offered.cards);
+            }
+            physical = registered.unwrap_or(physical);
         }
         self.describe(&mut cards, said, offered, physical);
         self.withhold_while_changing(&mut cards);
@@ -258,6 +262,28 @@ impl<'a> Reader<'a, '_> {
             .unwrap_or(0)
     }
 
+    /// Says so when there are more cards than a label counts: shares that nobody describes would pass for
+    /// cards.
+    fn doubt_count(&mut self, cards: u32) {
+        let labels = &self.node.metadata.labels;
+        let is_shared =
+            Product::new(self.label(label::PRODUCT)).shared || labels.contains_key(label::REPLICAS);
+        let Some(count) = self.number(label::COUNT).filter(|_| !is_shared) else {
+            return;
+        };
+        if cards > count {
+            self.problems.note(
+                "UncountedCards",
+                &LABELS.key(label::COUNT),
+                format_args!(
+                    "{count}, but there are {cards} {NVIDIA}, which count as so many cards; accepted: at \
+                     least {cards}, or what says that they are shares (the annotation {})",
+                    hami::REGISTER
+                ),
+            );
+        }
+    }
+
     fn refuse(&mut self, annotation: &str, message: impl std::fmt::Display) {
         let field = ANNOTATIONS.key(annotation);
         self.problems.note("InvalidCards", &field, message);
@@ -265,8 +291,17 @@ impl<'a> Reader<'a, '_> {
 
     /// Adds cards that are shared by renamed replicas, behind the whole ones; returns how many cards
     /// there are in all.
-    fn add_replicas(&mut self, cards: &mut NodeCards, said: &Declared, replicas: u32) -> u32 {
+    fn add_replicas(&mut self, cards: &mut NodeCards, said: &mut Declared, replicas: u32) -> u32 {
         let whole = cards.count;
+        if let [CardMode::Replicas(of_each)] = said.modes.as_slice()
+            && !replicas.is_multiple_of(*of_each)
+        {
+            let message = format!(
+                "replicas: {of_each}; accepted: a number of which {NVIDIA}.shared: {replicas} is a multiple"
+            );
+            self.refuse(CARDS, message);
+            said.modes.clear();
+        }
         let (physical, of_each) = match said.modes.as_slice() {
             [CardMode::Replicas(of_each)] => {
                 let all = replicas / (*of_each).max(1);

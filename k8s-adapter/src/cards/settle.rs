@@ -9,12 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use gangline::{
     bits::CardSet,
     cluster::{NodeCards, NodeSpec, spec::CardMode},
-    device::{Devices, Slice, mig::Profile, model_of, names::label::Product},
+    device::{
+        mig::Profile,
+        model_of,
+        names::{CardPart, label::Product, meaning},
+    },
     gang::PodPhase,
     request::{CardRequest, CardWant, SliceChoice},
 };
 
-use super::{ANNOTATIONS, kai};
+use super::ANNOTATIONS;
 use crate::{
     annotations::{EXCLUSIVE, MODELS, nearest},
     intake::Member,
@@ -159,13 +163,18 @@ fn complain_of_absent_resources(
         let template = &member.spec.template;
         let asked = template.resources.iter().filter(|(_, amount)| **amount > 0);
         let asked = asked.map(|(name, _)| name.as_str()).filter(is_device);
-        for name in asked.chain(template.cards.as_ref().map(|cards| &*cards.kind)) {
+        // What is wrong with a mixture of cards is said elsewhere.
+        let asked = asked.filter(|name| meaning(name).is_none());
+        let cards = template.cards.as_ref();
+        let whole = cards.filter(|cards| matches!(cards.want, CardWant::Whole(_)));
+        for name in asked.chain(whole.map(|cards| &*cards.kind)) {
             if there.contains(name) || !named.insert(name) {
                 continue;
             }
             // Another vendor's device is no slip of the pen.
             let vendor = |name: &str| name.split_once('/').map(|(vendor, _)| vendor.to_owned());
-            let mut alike = known.clone();
+            let parts = CardPart::ALL.map(CardPart::resource);
+            let mut alike: Vec<&str> = known.iter().copied().chain(parts).collect();
             alike.retain(|known| vendor(known) == vendor(name));
             complaints.push(absent(member, &SPEC, name, nearest(name, &alike), &known));
         }
@@ -191,15 +200,9 @@ fn absent(
     }
 }
 
-/// Nodes on which a share runs share their cards, and shares of one of KAI's groups are on one card.
-pub(crate) fn share_where_shared(nodes: &mut BTreeMap<String, NodeSpec>, members: &mut [Member]) {
-    // By node and group the number of a card, in the order of the groups' names: which card it really
-    // is nobody tells.
-    let mut groups: BTreeMap<(String, String), u32> = BTreeMap::new();
-    for member in members.iter() {
-        let Some((node, request)) = running_share(member) else {
-            continue;
-        };
+/// Nodes on which a share runs share their cards.
+pub(crate) fn share_where_shared(nodes: &mut BTreeMap<String, NodeSpec>, members: &[Member]) {
+    for (node, request) in members.iter().filter_map(running_share) {
         let Some(cards) = cards_of(nodes, node, request) else {
             continue;
         };
@@ -208,45 +211,6 @@ pub(crate) fn share_where_shared(nodes: &mut BTreeMap<String, NodeSpec>, members
             if !product.shared && product.mig.is_none() {
                 cards.modes = [CardMode::Shared].into();
             }
-        }
-        for group in kai::groups(&member.labels) {
-            groups.insert((node.into(), group.into()), 0);
-        }
-    }
-    let mut before: Option<(String, u32)> = None;
-    for ((node, _), card) in &mut groups {
-        *card = match &before {
-            Some((same, card)) if same == node => card.saturating_add(1),
-            _ => 0,
-        };
-        before = Some((node.clone(), *card));
-    }
-    for member in members {
-        let Some((node, request)) = running_share(member) else {
-            continue;
-        };
-        let mut devices = Devices::NONE;
-        let mut shares = 0;
-        for group in kai::groups(&member.labels) {
-            let card = groups.get(&(node.into(), group.into()));
-            let card = card.and_then(|card| u8::try_from(*card).ok());
-            devices.push(Slice {
-                card: card.unwrap_or(Slice::NO_CARD),
-                profile: Slice::SHARE,
-                start: 0,
-            });
-            shares += 1;
-        }
-        let there = cards_of(nodes, node, request).map_or(0, |cards| cards.count);
-        let cards = CardSet::first(there).unwrap_or_default();
-        let known = devices
-            .slices()
-            .all(|slice| cards.contains(slice.card.into()));
-        if let CardWant::Shares { count, .. } = request.want
-            && known
-            && count == shares
-        {
-            member.spec.devices = Some(devices);
         }
     }
 }

@@ -13,6 +13,7 @@ use gangline::{
 
 use super::{
     Scenario,
+    build::Wrong,
     shape::{GroupShape, PodShape, WorkShape},
 };
 use crate::annotations::nearest;
@@ -112,6 +113,25 @@ impl Known {
             }
         }
         known
+    }
+
+    /// Refuses work that runs on a node which there never is: it would take no room, and so test nothing.
+    pub(super) fn has_nodes_of_work(&self, scenario: &Scenario) -> Result<(), Wrong> {
+        let submitted = scenario.events.iter();
+        let submitted = submitted.filter_map(|entry| entry.submit.as_deref());
+        let mut names = scenario.work.iter().chain(submitted).flat_map(|work| {
+            let names = work.node.iter();
+            names.flat_map(|names| &names.0)
+        });
+        match names.find(|name| !self.nodes.contains(*name)) {
+            None => Ok(()),
+            Some(name) => {
+                let known: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
+                let near = nearest(name, &known).map(|near| format!("; did you mean {near}?"));
+                let near = near.unwrap_or_default();
+                Err(format!("node: no node is ever called {name:?}{near}"))
+            }
+        }
     }
 
     fn add_work(&mut self, work: &WorkShape) {

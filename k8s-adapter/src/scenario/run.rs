@@ -97,6 +97,8 @@ pub fn play(
 ) -> Result<(Outcome, Scheduler), ScenarioError> {
     let mut play = Play::new(scenario)?;
     let known = Known::new(scenario, &play.scheduler.config().levels);
+    let placed = known.has_nodes_of_work(scenario);
+    placed.map_err(|wrong| ScenarioError::invalid("work", wrong))?;
     for (index, expect) in scenario.expect.iter().enumerate() {
         let checked = expect.check_names(&known);
         checked.map_err(|wrong| ScenarioError::invalid(format!("expect[{index}]"), wrong))?;
