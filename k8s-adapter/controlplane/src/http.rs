@@ -74,15 +74,15 @@ impl Http {
         if let Some(token) = token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        if body.is_some() {
-            request = request.header("Content-Type", "application/json");
-        }
-        let request = request
-            .body(body.unwrap_or_default().to_owned())
-            .map_err(|error| failed(error.to_string()))?;
-        let mut response = self
-            .0
-            .run(request)
+        let response = match body {
+            None => request.body(()).map(|request| self.0.run(request)),
+            Some(json) => request
+                .header("Content-Type", "application/json")
+                .body(json)
+                .map(|request| self.0.run(request)),
+        };
+        let mut response = response
+            .map_err(|error| failed(error.to_string()))?
             .map_err(|error| failed(error.to_string()))?;
         let body = response
             .body_mut()
