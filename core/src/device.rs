@@ -37,7 +37,7 @@ pub(crate) use ask::{CardAsk, Part};
 #[cfg(feature = "alloc")]
 pub use ask::{CardRequestError, check_request};
 #[cfg(feature = "alloc")]
-pub(crate) use choose::{Wanted, choices, choose, deal, deal_exactly, is_short};
+pub(crate) use choose::{Wanted, choices, choose, deal, deal_exactly, over_used};
 #[cfg(feature = "alloc")]
 pub use devices::{Devices, Slice};
 #[cfg(feature = "alloc")]

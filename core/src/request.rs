@@ -137,6 +137,18 @@ impl CardRequest {
         }
     }
 
+    /// How many parts of cards; 0 when whole ones are asked for.
+    pub fn parts(&self) -> u32 {
+        match &self.want {
+            CardWant::Whole(_) => 0,
+            CardWant::Slices { slices, .. } => {
+                let counts = slices.iter().map(|slice| slice.count);
+                counts.fold(0, u32::saturating_add)
+            }
+            CardWant::Shares { count, .. } | CardWant::Replicas { count, .. } => *count,
+        }
+    }
+
     /// A request for whole cards without further conditions.
     pub fn whole(kind: impl Into<String>, count: u32) -> Self {
         Self {

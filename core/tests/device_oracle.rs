@@ -37,6 +37,7 @@ use gangline::{
     gang::PodSpec,
     units::{Nanos, Uid},
 };
+use support::cards::{Runs, unknown_cards};
 
 /// What was seen, so that worlds which show nothing are noticed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,6 +67,31 @@ fn pod(world: &World, uid: Uid) -> Result<&PodSpec, String> {
     found.ok_or_else(|| "a pod that is not there".into())
 }
 
+/// The same world, where cards of which nobody knows what is used are as good as broken.
+fn known(world: &World) -> World {
+    let engine = world.scheduler();
+    let mut known = world.clone();
+    for node in &mut known.nodes {
+        let lines = engine.ledger();
+        let here = lines.iter().filter(|line| line.node == node.name);
+        let pods: Vec<Runs<'_>> = here
+            .map(|line| {
+                let pod = pod(world, line.owner).expect("a pod of this world");
+                Runs {
+                    template: &pod.template,
+                    devices: line.devices,
+                    is_told: pod.devices == Some(line.devices),
+                }
+            })
+            .collect();
+        for card in unknown_cards(node, &pods) {
+            let unhealthy = &mut node.cards[0].unhealthy;
+            *unhealthy = unhealthy.union(gangline::bits::CardSet(1 << card));
+        }
+    }
+    known
+}
+
 /// What runs, and what the engine decides about the rest.
 fn ask(world: &World) -> Result<(Vec<Room>, Option<Vec<Said>>), String> {
     let mut engine = world.scheduler();
@@ -82,10 +108,6 @@ fn ask(world: &World) -> Result<(Vec<Room>, Option<Vec<Said>>), String> {
             false,
         )
         .map_err(|error| format!("{} runs with {:?}: {error}", pod.name, line.devices))?;
-        rooms[node].note_short(&world.nodes[node], &pod.template, &line.devices);
-    }
-    for (room, node) in rooms.iter_mut().zip(&world.nodes) {
-        room.note_overfull(node);
     }
     let running = bound(&engine);
     let decisions = engine.decide(Nanos::ZERO).to_vec();
@@ -129,6 +151,7 @@ fn judge(
     shares: &mut Shares,
     flexibility: &mut Flexibility,
 ) -> Result<(), String> {
+    let world = &known(world);
     let mut rooms = rooms.to_vec();
     let mut waiting: Vec<&str> = world
         .pods
@@ -467,6 +490,7 @@ fn takes_another_card(world: &World, said: &mut Said) -> bool {
     if !alone || !cards.is_some_and(|ask| best::is_ruled(ask) && ask.share_group.is_empty()) {
         return false;
     }
+    let world = &known(world);
     let at = position(world, node).expect("a node of this world");
     let (rooms, _) = ask(world).expect("a sound world");
     let slice = devices.slices().next();

@@ -4,7 +4,7 @@
 //! misspelt wish is not a wish that is silently left out. Nothing here reads a value.
 
 use crate::{
-    api::Labels,
+    api::{Labels, ObjectMeta},
     problem::{FieldPath, Problems},
 };
 
@@ -47,27 +47,43 @@ const OF_A_POD: [&str; 13] = [
 /// Those that a node may have, as `docs/input.md` lists them.
 const OF_A_NODE: [&str; 2] = [LINKS, CARDS];
 
-/// Notes each annotation of a pod that looks like ours and is none.
-pub(crate) fn check_pod(annotations: &Labels, problems: &mut Problems) {
-    check(annotations, &OF_A_POD, "pod", problems);
+/// Notes each annotation of a pod that looks like ours and is none, and each label that would be one.
+pub(crate) fn check_pod(metadata: &ObjectMeta, problems: &mut Problems) {
+    check(metadata, &OF_A_POD, "pod", problems);
 }
 
-/// Notes each annotation of a node that looks like ours and is none.
-pub(crate) fn check_node(annotations: &Labels, problems: &mut Problems) {
-    check(annotations, &OF_A_NODE, "node", problems);
+/// The same for a node.
+pub(crate) fn check_node(metadata: &ObjectMeta, problems: &mut Problems) {
+    check(metadata, &OF_A_NODE, "node", problems);
 }
 
 /// Annotations of ours on an object that makes pods, where nobody reads them.
 pub(crate) fn misplaced(annotations: &Labels) -> impl Iterator<Item = &str> {
     let keys = annotations.iter().map(|(key, _)| key);
-    keys.filter(|key| key.starts_with(PREFIX))
+    keys.filter(|key| is_ours(key))
 }
 
-fn check(annotations: &Labels, known: &[&str], object: &str, problems: &mut Problems) {
+/// Whether a key is meant to be one of ours.
+fn is_ours(key: &str) -> bool {
+    let start = key.get(..PREFIX.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
+}
+
+fn check(object_meta: &ObjectMeta, known: &[&str], object: &str, problems: &mut Problems) {
     let metadata = FieldPath::root("metadata");
+    let labels = metadata.name("labels");
+    for key in object_meta.labels.iter().map(|(key, _)| key) {
+        if known.contains(&key) {
+            problems.note(
+                "UnknownLabel",
+                &labels.key(key),
+                format_args!("nobody reads it as a label; accepted: as an annotation"),
+            );
+        }
+    }
     let path = metadata.name("annotations");
-    for (key, _) in annotations.iter() {
-        if !key.starts_with(PREFIX) || known.contains(&key) {
+    for (key, _) in object_meta.annotations.iter() {
+        if !is_ours(key) || known.contains(&key) {
             continue;
         }
         let field = path.key(key);
@@ -91,7 +107,7 @@ fn check(annotations: &Labels, known: &[&str], object: &str, problems: &mut Prob
 
 /// The accepted word that is most like this one, if one is like it: of two letters at most one differs.
 pub(crate) fn nearest<'a>(word: &str, accepted: &[&'a str]) -> Option<&'a str> {
-    let plain = |word: &str| word.trim_start_matches(PREFIX).to_lowercase();
+    let plain = |word: &str| word.to_lowercase().trim_start_matches(PREFIX).to_owned();
     let word = plain(word);
     let distance = |known: &str| strsim::damerau_levenshtein(&plain(known), &word);
     let known = accepted.iter().copied();
@@ -105,10 +121,13 @@ pub(crate) fn nearest<'a>(word: &str, accepted: &[&'a str]) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    fn problems(annotations: &str, check: fn(&Labels, &mut Problems)) -> Vec<String> {
-        let annotations: Labels = serde_saphyr::from_str(annotations).unwrap();
+    fn problems(annotations: &str, check: fn(&ObjectMeta, &mut Problems)) -> Vec<String> {
+        let metadata = ObjectMeta {
+            annotations: serde_saphyr::from_str(annotations).unwrap(),
+            ..ObjectMeta::default()
+        };
         let mut problems = Problems::default();
-        check(&annotations, &mut problems);
+        check(&metadata, &mut problems);
         problems.iter().map(ToString::to_string).collect()
     }
 
@@ -134,6 +153,25 @@ mod tests {
     }
 
     #[test]
+    fn a_label_that_should_be_an_annotation_and_a_prefix_in_capitals_are_named() {
+        let metadata = serde_saphyr::from_str(
+            "{labels: {gangline.io/slice: 5Gi, app: a}, annotations: {Gangline.io/slice: 5Gi}}",
+        );
+        let mut problems = Problems::default();
+        check_pod(&metadata.unwrap(), &mut problems);
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            problems,
+            [
+                "UnknownLabel: metadata.labels[gangline.io/slice]: nobody reads it as a label; \
+                 accepted: as an annotation",
+                "UnknownAnnotation: metadata.annotations[Gangline.io/slice]: a pod has no such \
+                 annotation; did you mean gangline.io/slice?"
+            ]
+        );
+    }
+
+    #[test]
     fn a_word_whose_end_is_left_out_is_the_one_that_begins_so() {
         let machines = ["dgx-a100", "hgx-a100-8", "hgx-h100-8"];
         assert_eq!(nearest("hgx-h100", &machines), Some("hgx-h100-8"));
@@ -153,7 +191,7 @@ mod tests {
     #[test]
     fn annotations_that_are_known_or_others_are_passed_over() {
         for (known, check) in [
-            (&OF_A_POD[..], check_pod as fn(&Labels, &mut Problems)),
+            (&OF_A_POD[..], check_pod as fn(&ObjectMeta, &mut Problems)),
             (&OF_A_NODE[..], check_node),
         ] {
             let all = known.iter().map(|key| format!("{key}: x, "));

@@ -55,6 +55,14 @@ pub trait Dialect {
     /// when an object counts as created that does not say so itself.
     fn take(&mut self, document: &Document<'_>, arrival: Nanos) -> Result<(), Box<Complaint>>;
 
+    /// The labels and annotations by which pods name their group.
+    fn group_keys(&self) -> &'static [GroupKey] {
+        &[]
+    }
+
+    /// An object is gone; of kinds that are not its own it knows nothing.
+    fn forget(&mut self, group: &str, kind: &str, namespace: &str, name: &str);
+
     /// The group that a pod names, if it names one of this dialect.
     fn link(&self, pod: &Pod) -> Option<Link>;
 
@@ -85,6 +93,65 @@ pub struct Kind {
     pub kind: &'static str,
     /// The fields of its spec.
     pub spec: &'static [Field],
+}
+
+/// A label or an annotation that names a pod's group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupKey {
+    /// `metadata.labels[...]`
+    Label(&'static str),
+    /// `metadata.annotations[...]`
+    Annotation(&'static str),
+}
+
+impl GroupKey {
+    /// The field that has it in the wrong place, and the one that should.
+    fn misplaced(self, metadata: &api::ObjectMeta) -> Option<(String, String)> {
+        let label = |key| format!("metadata.labels[{key}]");
+        let annotation = |key| format!("metadata.annotations[{key}]");
+        match self {
+            Self::Label(key) => {
+                let is_there = metadata.annotations.get(key).is_some();
+                is_there.then(|| (annotation(key), label(key)))
+            }
+            Self::Annotation(key) => {
+                let is_there = metadata.labels.get(key).is_some();
+                is_there.then(|| (label(key), annotation(key)))
+            }
+        }
+    }
+
+    /// The field that an object has it in, in the right place or not.
+    fn anywhere(self, metadata: &api::ObjectMeta) -> Option<String> {
+        let (Self::Label(key) | Self::Annotation(key)) = self;
+        let maps = [
+            (&metadata.labels, "labels"),
+            (&metadata.annotations, "annotations"),
+        ];
+        let found = maps.into_iter().find(|(map, _)| map.get(key).is_some());
+        found.map(|(_, map)| format!("metadata.{map}[{key}]"))
+    }
+}
+
+fn group_keys(dialects: &[Box<dyn Dialect>]) -> impl Iterator<Item = GroupKey> {
+    let keys = dialects.iter().flat_map(|dialect| dialect.group_keys());
+    keys.copied()
+}
+
+/// What names a group in the wrong place of a pod that has none: the field, and the right one.
+pub(crate) fn misplaced_group(
+    dialects: &[Box<dyn Dialect>],
+    pod: &api::ObjectMeta,
+) -> Option<(String, String)> {
+    group_keys(dialects).find_map(|key| key.misplaced(pod))
+}
+
+/// What names a group on an object that makes pods, where nobody reads it.
+pub(crate) fn group_on_owner(
+    dialects: &[Box<dyn Dialect>],
+    owner: &api::ObjectMeta,
+) -> Option<String> {
+    group_keys(dialects).find_map(|key| key.anywhere(owner))
 }
 
 /// How a pod names its group.

@@ -10,6 +10,7 @@ pub mod expand;
 pub mod intake;
 pub mod load;
 pub mod member;
+pub mod mirror;
 pub mod names;
 pub mod node;
 pub mod output;

@@ -68,7 +68,7 @@ pub fn load_bytes(name: &str, bytes: &[u8], sink: &mut dyn Sink) {
 }
 
 /// One Kubernetes object, not decoded yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Document<'a> {
     /// Where it is.
     pub source: Source,
@@ -83,10 +83,29 @@ pub struct Document<'a> {
     body: Body<'a>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Body<'a> {
     Json(&'a RawValue),
     Tree(Value),
+}
+
+impl Document<'static> {
+    /// An object that is in memory already; `None` without kind or version.
+    pub fn from_value(source: Source, object: Value) -> Option<Self> {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        let metadata = |field: &str| {
+            let metadata = object.get("metadata");
+            text(metadata.and_then(|metadata| metadata.get(field))).unwrap_or_default()
+        };
+        Some(Document {
+            source,
+            api_version: text(object.get("apiVersion"))?,
+            kind: text(object.get("kind"))?,
+            namespace: metadata("namespace"),
+            name: metadata("name"),
+            body: Body::Tree(object),
+        })
+    }
 }
 
 impl Document<'_> {

@@ -39,7 +39,7 @@ pub fn node_spec(node: &api::Node, problems: &mut Problems) -> NodeSpec {
     spec.labels = labels
         .map(|(key, value)| (key.into(), (&**value).into()))
         .collect();
-    annotations::check_node(&node.metadata.annotations, problems);
+    annotations::check_node(&node.metadata, problems);
     add_taints(node, &mut spec, problems);
     add_amounts(node, &mut spec, problems);
     spec

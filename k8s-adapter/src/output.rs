@@ -76,7 +76,8 @@ pub struct CardTotals {
     pub in_parts: u32,
     /// Free and healthy, on nodes that take members.
     pub free: u32,
-    /// Neither: unhealthy, or free on a node that is cordoned or not ready.
+    /// Neither: unhealthy, or free on a node that is cordoned or not ready, or where nobody knows what
+    /// is used.
     pub unusable: u32,
 }
 
@@ -335,26 +336,35 @@ fn unknown_cards(gang: &GangView<'_>, nodes: &Nodes<'_>) -> Vec<String> {
     unknown.into_iter().map(note).collect()
 }
 
-/// Notes on members that run where more is used than there is: nobody knows on which cards.
+/// Notes on members that run with fewer cards than they need: more is used than there is.
 fn uncounted(gang: &GangView<'_>, nodes: &Nodes<'_>) -> Vec<String> {
-    let has_none = |member: &&MemberView<'_>| has_place(member) && member.devices.is_empty();
     let note = |member: &MemberView<'_>| {
+        let wants = member.wants_cards?;
         let node = member.node.and_then(|node| nodes.get(node))?;
-        let kind = &member.wants_cards?.kind;
-        let numbered = node.cards.iter().any(|cards| cards.kind == *kind);
+        let cards = node.cards.iter().find(|cards| cards.kind == wants.kind);
+        if cards.is_some_and(|cards| cards.all.is_empty() && cards.loose.is_empty()) {
+            // Too many to be told apart: they are counted.
+            return None;
+        }
+        let (has, needs) = match wants.whole_cards() {
+            0 => (member.devices.slices().count(), wants.parts() as usize),
+            whole => (member.devices.cards.len() as usize, whole as usize),
+        };
         let (pod, node) = (member.name, node.name);
-        numbered.then(|| {
+        (has < needs).then(|| {
             format!(
-                "pod {pod} runs on node {node}, whose cards cannot be used like that: more is used \
-                 there than there is, or in another way than the node says"
+                "pod {pod} runs on node {node}, which has {has} of the {needs} {} it needs: more is \
+                 used there than there is, or in another way than the node says",
+                if wants.whole_cards() > 0 {
+                    "cards"
+                } else {
+                    "parts of cards"
+                }
             )
         })
     };
-    gang.members
-        .iter()
-        .filter(has_none)
-        .filter_map(note)
-        .collect()
+    let placed = gang.members.iter().filter(|member| has_place(member));
+    placed.filter_map(note).collect()
 }
 
 /// Whether the member has a place now, bound or planned.
@@ -524,7 +534,7 @@ pub fn card_totals(nodes: &[NodeView<'_>]) -> BTreeMap<String, CardTotals> {
             let free = if node.unschedulable || is_away(node.taints) {
                 CardSet::EMPTY
             } else {
-                rest.difference(cards.unhealthy)
+                rest.difference(cards.unhealthy).difference(cards.over_used)
             };
             kind.total += cards.all.len();
             kind.held += held.len();

@@ -35,7 +35,7 @@ pub fn template(
     is_selected: impl Fn(&str) -> bool,
     problems: &mut Problems,
 ) -> Template {
-    annotations::check_pod(&pod.metadata.annotations, problems);
+    annotations::check_pod(&pod.metadata, problems);
     let request = request(pod, problems);
     if !pod.spec.resource_claims.is_empty() {
         problems.note(

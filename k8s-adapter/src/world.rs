@@ -29,10 +29,10 @@ use crate::{
     problem::Problems,
 };
 
-mod kinds;
-mod levels;
+pub(crate) mod kinds;
+pub(crate) mod levels;
 mod manifest;
-mod owners;
+pub(crate) mod owners;
 mod pods;
 #[cfg(test)]
 mod tests;
@@ -92,7 +92,8 @@ pub fn read(
     let mut builder = Builder::new(options, progress);
     builder.read(|builder| load::load(dump, builder))?;
     builder.apply(|builder| load::load(manifests, builder))?;
-    let nothing = builder.used.is_empty() && builder.refused.is_empty();
+    let files = [&builder.used, &builder.passed_over, &builder.refused];
+    let nothing = files.into_iter().all(BTreeSet::is_empty);
     let mut world = builder.finish();
     if nothing {
         let names = manifests.iter().map(|path| path.display().to_string());
@@ -116,6 +117,23 @@ const MAKES_PODS: [&str; 13] = [
     "scheduling.volcano.sh",
     "scheduling.x-k8s.io",
     "trainer.kubeflow.org",
+];
+
+/// Of the kinds of these groups, those that certainly make pods: a file with nothing else is of no use.
+const MAKERS: [&str; 13] = [
+    "CronJob",
+    "Job",
+    "JobSet",
+    "LeaderWorkerSet",
+    "MPIJob",
+    "PodCliqueSet",
+    "PyTorchJob",
+    "RayCluster",
+    "RayJob",
+    "RayService",
+    "ReplicationController",
+    "TFJob",
+    "TrainJob",
 ];
 
 /// Any object that owns pods.
@@ -145,6 +163,7 @@ pub struct Builder<'p> {
     manifest: Option<Manifest>,
     /// Files of manifests of which something can be used, and such of which something cannot.
     used: BTreeSet<Arc<str>>,
+    passed_over: BTreeSet<Arc<str>>,
     refused: BTreeSet<Arc<str>>,
 }
 
@@ -172,6 +191,7 @@ impl<'p> Builder<'p> {
             latest: Nanos::ZERO,
             manifest: None,
             used: BTreeSet::new(),
+            passed_over: BTreeSet::new(),
             refused: BTreeSet::new(),
         }
     }
@@ -343,7 +363,14 @@ impl<'p> Builder<'p> {
                 *self.skipped.entry(kind.clone()).or_default() += 1;
                 // A dump is full of kinds that make no pods. Who plans a manifest of a kind that does
                 // must not read "nothing waits".
-                if self.manifest.is_some() && MAKES_PODS.contains(&document.group()) {
+                let is_maker = document.kind == "ReplicationController"
+                    || MAKES_PODS.contains(&document.group());
+                if self.manifest.is_some() && is_maker {
+                    if MAKERS.contains(&document.kind.as_str()) {
+                        self.refused.insert(Arc::clone(&document.source.file));
+                    } else {
+                        self.passed_over.insert(Arc::clone(&document.source.file));
+                    }
                     let accepted = "a kind that is read: Pod, Job, StatefulSet, Deployment, \
                                     ReplicaSet and groups of pods; its pods are not planned";
                     return Err(Box::new(document.complaint(
@@ -385,6 +412,7 @@ impl<'p> Builder<'p> {
             Workload::Deployment => expand::deployment(&document.decode()?, existing, created),
             Workload::Job => expand::job(&document.decode()?, existing, created),
             Workload::DaemonSet => {
+                self.refused.insert(Arc::clone(&document.source.file));
                 let accepted =
                     "Deployment, Job, Pod, ReplicaSet, StatefulSet; its pods are left out";
                 return Err(Box::new(document.complaint(
@@ -399,6 +427,15 @@ impl<'p> Builder<'p> {
         // A deployment's pods belong to a replica set, which has the deployment's annotations.
         if let Some(owner) = pods.first().and_then(|pod| pod.metadata.controller()) {
             self.owners.take(&owner.kind, &owner.name, &metadata);
+        }
+        let alone = |pod: &api::Pod| matches!(intake::link(&self.dialects, pod), Ok(None));
+        if pods.first().is_some_and(alone)
+            && let Some(field) = intake::group_on_owner(&self.dialects, &metadata)
+        {
+            let accepted = "in spec.template.metadata";
+            let value = "its pods do not get it, so they have no group";
+            let complaint = document.complaint(Severity::Warning, field, value, accepted);
+            self.complaints.push(complaint);
         }
         for pod in &pods {
             self.existing.add(pod);
@@ -450,6 +487,17 @@ impl<'p> Builder<'p> {
                 None
             }
         };
+        let group = |metadata| intake::misplaced_group(&self.dialects, metadata);
+        if let Some((field, accepted)) = group(&pod.metadata).filter(|_| link.is_none()) {
+            self.complaints.push(Complaint {
+                source: source.clone(),
+                object,
+                field,
+                value: "names no group here".into(),
+                accepted,
+                severity: Severity::Warning,
+            });
+        }
         spec.gang = link.as_ref().map(|link| link.key.clone());
         if let Some(created) = created {
             spec.created = created;
@@ -484,7 +532,7 @@ fn refusal(document: &Document<'_>, problem: &Problem) -> Box<Complaint> {
 impl Sink for Builder<'_> {
     fn document(&mut self, document: Document<'_>) {
         let outcome = match kinds::target(&document, &self.dialects) {
-            Ok(target) => self.take(target, &document),
+            Ok(target) => self.take(target, &document).map(|()| target),
             Err(accepted) => {
                 let value = document.api_version.as_str();
                 let field = "apiVersion";
@@ -498,10 +546,15 @@ impl Sink for Builder<'_> {
         };
         match outcome {
             Err(complaint) => self.complaint(*complaint),
-            Ok(()) if self.manifest.is_some() => {
-                self.used.insert(document.source.file);
+            Ok(target) if self.manifest.is_some() => {
+                let files = if target == Target::Nobody {
+                    &mut self.passed_over
+                } else {
+                    &mut self.used
+                };
+                files.insert(document.source.file);
             }
-            Ok(()) => {}
+            Ok(_) => {}
         }
     }
 

@@ -151,6 +151,100 @@ fn a_manifest_with_no_object_is_an_error() {
     );
     let output = run(&["plan", "--cluster", CLUSTER, &nothing, &other]);
     assert_eq!(output.status.code(), Some(0));
+    let queue = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: q}\n";
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n";
+    let files = [file("queue.yaml", queue), file("beside.yaml", pod)];
+    let output = run(&["plan", "--cluster", CLUSTER, &files[0], &files[1]]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    // What makes pods that nobody plans is no plan for them, whatever else is in the file.
+    for (name, pods) in [
+        (
+            "jobset.yaml",
+            "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet",
+        ),
+        ("core.yaml", "apiVersion: v1\nkind: Deployment"),
+        (
+            "controller.yaml",
+            "apiVersion: v1\nkind: ReplicationController",
+        ),
+    ] {
+        let text_of = format!(
+            "{pods}\nmetadata: {{name: x}}\n---\napiVersion: v1\nkind: Service\nmetadata: {{name: x}}\n"
+        );
+        let output = run(&["plan", "--cluster", CLUSTER, &file(name, &text_of)]);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        let errors = text(&output.stderr);
+        assert!(errors.contains("no object in it can be used"), "{errors}");
+    }
+}
+
+#[test]
+fn a_cluster_that_cannot_be_read_is_no_proof() {
+    let cluster = file(
+        "cut.yaml",
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n1\n",
+    );
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n";
+    let output = run(&["plan", "--cluster", &cluster, &file("pod.yaml", pod)]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("no node, group or pod in it"), "{errors}");
+}
+
+#[test]
+fn a_group_that_is_named_in_the_wrong_place_is_pointed_out() {
+    let spec = "spec: {containers: [{name: c}]}";
+    let label = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: p, labels: {{scheduling.k8s.io/group-name: g}}}}\n\
+         {spec}\n"
+    );
+    let owner = format!(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: j, labels: \
+         {{scheduling.x-k8s.io/pod-group: g}}}}\nspec: {{template: {{{spec}}}}}\n"
+    );
+    for (name, manifest, said) in [
+        (
+            "label.yaml",
+            &label,
+            "metadata.labels[scheduling.k8s.io/group-name]: names no group here; accepted: \
+             metadata.annotations[scheduling.k8s.io/group-name]",
+        ),
+        (
+            "owner.yaml",
+            &owner,
+            "metadata.labels[scheduling.x-k8s.io/pod-group]: its pods do not get it, so they have no \
+             group; accepted: in spec.template.metadata",
+        ),
+    ] {
+        let output = run(&["plan", "--cluster", CLUSTER, &file(name, manifest)]);
+        let errors = text(&output.stderr);
+        assert!(errors.contains(said), "{name}: {errors}");
+    }
+}
+
+#[test]
+fn a_misspelt_device_is_named() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, \
+               resources: {limits: {nvidia.com/gpus: 1}}}]}\n";
+    let output = run(&["plan", "--cluster", CLUSTER, &file("gpus.yaml", pod)]);
+    let errors = text(&output.stderr);
+    let named = "spec: no node has nvidia.com/gpus; did you mean nvidia.com/gpu?";
+    assert!(errors.contains(named), "{errors}");
+}
+
+#[test]
+fn pods_that_run_with_too_few_cards_are_noted() {
+    let cluster = file(
+        "lost.yaml",
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: 8, pods: 9, \
+         nvidia.com/gpu: 1}}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeName: n1, \
+         priority: 0, containers: [{name: c, resources: {limits: {nvidia.com/gpu: 2}}}]}\nstatus: \
+         {phase: Running}\n",
+    );
+    let output = run(&["plan", "--cluster", &cluster]);
+    let printed = text(&output.stdout);
+    let note = "pod p runs on node n1, which has 1 of the 2 cards it needs";
+    assert!(printed.contains(note), "{printed}");
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use smallvec::SmallVec;
 
 use super::{Cluster, JournalEntry, NodeIx, Shortage, template::TemplateIx};
-use crate::device::{Devices, KindIx};
+use crate::{
+    bits::CardSet,
+    device::{Devices, KindIx},
+};
 
 impl Cluster {
     /// Charges a member of a template with these cards to a node, whether it fits or not.
@@ -72,12 +75,12 @@ impl Cluster {
         self.reclass(node);
     }
 
-    /// Says for which kinds of cards the members on a node need more than there is. Not noted for
-    /// undoing: it follows from who is there.
-    pub(crate) fn set_over_used(&mut self, node: NodeIx, kinds: &[KindIx]) {
+    /// Says of which cards of a node nobody knows what its members use. Not noted for undoing: it
+    /// follows from who is there.
+    pub(crate) fn set_over_used(&mut self, node: NodeIx, cards: &[(KindIx, CardSet)]) {
         let slot = &mut self.nodes[node.0 as usize];
         let before: SmallVec<[(KindIx, u32); 2]> = slot.cards.free_by_kind().collect();
-        if !slot.cards.set_over_used(kinds) {
+        if !slot.cards.set_over_used(cards) {
             return;
         }
         for (kind, before) in before {

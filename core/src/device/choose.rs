@@ -14,7 +14,7 @@ use super::{
     Devices, Slice,
     ask::{CardAsk, Part},
     hardware::{Hardware, Mode, Need},
-    inventory::{CardState, Inventory, Pool},
+    inventory::{CardState, Inventory, KindIx, Pool},
     mig::{Geometry, MigState, ProfileIx},
     parts,
 };
@@ -132,7 +132,9 @@ pub(crate) fn choices(
 /// Takes devices for a pod that is there whether it fits or not: those that are said if they can be
 /// had, otherwise the usual choice, healthy cards before others, otherwise as much as there is.
 pub(crate) fn deal(inventory: &mut Inventory, ask: &CardAsk, said: Option<Devices>) -> Devices {
-    if let Some(said) = said.filter(|said| deal_exactly(inventory, ask, said)) {
+    let is_dealt =
+        |said: &Devices| deal_exactly(inventory, ask, said) || deal_beyond(inventory, ask, said);
+    if let Some(said) = said.filter(is_dealt) {
         return said;
     }
     let part = said.map_or(CardSet::EMPTY, |said| said.cards);
@@ -152,6 +154,43 @@ pub(crate) fn deal_exactly(inventory: &mut Inventory, ask: &CardAsk, devices: &D
         inventory.take(ask, devices);
     }
     is_had
+}
+
+/// Takes these shares or replicas although their cards have too little left: they are there.
+fn deal_beyond(inventory: &mut Inventory, ask: &CardAsk, devices: &Devices) -> bool {
+    let Some(pool) = inventory.pool(ask.kind) else {
+        return false;
+    };
+    let mut cards = CardSet::EMPTY;
+    let can_be = |slice: Slice| {
+        let Some(card) = Some(u32::from(slice.card)).filter(|&card| pool.all.contains(card)) else {
+            return false;
+        };
+        cards = cards.union(CardSet(1 << card));
+        let suits = match pool.hardware.mode(card) {
+            Mode::Shared => slice.profile == Slice::SHARE,
+            Mode::Replicas(_) => slice.profile == Slice::REPLICA,
+            _ => false,
+        };
+        let state = inventory.states(pool).get(card as usize);
+        let is_open = state.is_some_and(|state| parts::is_open(state, ask));
+        suits && is_open && !pool.used.contains(card)
+    };
+    let [only] = ask.parts().collect::<SmallVec<[_; 4]>>()[..] else {
+        return false;
+    };
+    let profile = match only.1 {
+        Part::Share { .. } => Slice::SHARE,
+        Part::Replica => Slice::REPLICA,
+        Part::Slice(_) => return false,
+    };
+    let is_whole_ask = devices.slices().count() as u32 == ask.count()
+        && devices.slices().all(|slice| slice.profile == profile);
+    let can_be = is_whole_ask && devices.slices().all(can_be) && devices.cards == cards;
+    if can_be {
+        inventory.take(ask, devices);
+    }
+    can_be
 }
 
 /// What there is for a pod that does not fit, or that has other devices than those it says. Whole
@@ -212,34 +251,82 @@ fn beyond(inventory: &Inventory, ask: &CardAsk) -> Devices {
     devices
 }
 
-/// Whether a pod that is there has fewer devices than it needs though the node could hold it: others
-/// use them, and nobody knows who is where.
-pub(crate) fn is_short(inventory: &Inventory, ask: &CardAsk, devices: &Devices) -> bool {
-    let Some(pool) = inventory.pool(ask.kind) else {
+/// Whether each part of an ask has a place on some card when nobody is there, all of them together
+/// where they must be on one.
+fn could_hold(empty: &Inventory, ask: &CardAsk) -> bool {
+    let Some(pool) = empty.pool(ask.kind) else {
         return false;
     };
     if ask.whole() > 0 {
-        return devices.cards.len() < ask.whole() && !pool.hardware.whole.is_empty();
+        return !pool.hardware.whole.is_empty();
     }
-    (devices.slices().count() as u32) < ask.count() && could_hold(inventory, ask)
+    let Some(mut picker) = Picker::new(empty, pool, ask) else {
+        return false;
+    };
+    if ask.apart() == Apart::Same {
+        return picker.walk(0, &mut |_| ControlFlow::Break(())).is_break();
+    }
+    let has_place = |need| {
+        picker
+            .cards
+            .iter()
+            .any(|&card| picker.has_place(card, need))
+    };
+    picker.needs.iter().all(has_place)
 }
 
-/// Whether each part of an ask has a place on some card when nobody is there.
-fn could_hold(inventory: &Inventory, ask: &CardAsk) -> bool {
+/// Cards that nobody knows anything of, since the pods that are there need more than there is: those on
+/// which a pod can be that did not tell which devices it has, and that has fewer than it needs or others'
+/// with them. Pods whose request no such card could serve are left out: they must not stop all others.
+/// `given` by ask: the devices, and whether they were told.
+pub(crate) fn over_used(
+    inventory: &Inventory,
+    given: &[(&CardAsk, Devices, bool)],
+) -> SmallVec<[(KindIx, CardSet); 1]> {
+    let mut found: SmallVec<[(KindIx, CardSet); 1]> = SmallVec::new();
     let mut empty = inventory.clone();
     empty.empty();
-    empty.set_unhealthy(ask.kind, CardSet::EMPTY);
-    let pool = empty.pool(ask.kind);
-    let picker = pool.and_then(|pool| Picker::new(&empty, pool, ask));
-    picker.is_some_and(|picker| {
-        picker.needs.iter().all(|need| {
-            picker.cards.iter().any(|&card| {
-                let mut has_place = false;
-                picker.places_on(card, need, &mut |_| has_place = true);
-                has_place
-            })
-        })
-    })
+    for (kind, _) in inventory.overfull() {
+        empty.set_unhealthy(kind, CardSet::EMPTY);
+    }
+    let mut possible = empty.clone();
+    let mut assumed: SmallVec<[(&CardAsk, Devices, bool); 8]> = SmallVec::new();
+    for (ask, devices, is_told) in given {
+        if *is_told || could_hold(&empty, ask) {
+            possible.take(ask, devices);
+            assumed.extend((!is_told).then_some((*ask, *devices, ask.lacks(devices))));
+        }
+    }
+    for (kind, overfull) in possible.overfull() {
+        let here = assumed.iter().filter(|(ask, ..)| ask.kind == kind);
+        let unknown = here.filter(|(_, devices, is_short)| {
+            *is_short || !devices.cards.intersection(overfull).is_empty()
+        });
+        let cards = unknown.fold(CardSet::EMPTY, |cards, (ask, ..)| {
+            cards.union(cards_for(&empty, ask))
+        });
+        found.extend((!cards.is_empty()).then_some((kind, cards)));
+    }
+    found
+}
+
+/// Cards on which some part of an ask can be when nobody else is there.
+fn cards_for(empty: &Inventory, ask: &CardAsk) -> CardSet {
+    let Some(pool) = empty.pool(ask.kind) else {
+        return CardSet::EMPTY;
+    };
+    if ask.whole() > 0 {
+        return pool.hardware.whole;
+    }
+    let Some(picker) = Picker::new(empty, pool, ask) else {
+        return CardSet::EMPTY;
+    };
+    let cards = picker.cards.iter().copied();
+    let cards = cards.filter(|&card| {
+        let mut needs = picker.needs.iter();
+        needs.any(|need| picker.has_place(card, need))
+    });
+    cards.fold(CardSet::EMPTY, |set, card| set.union(CardSet(1 << card)))
 }
 
 /// Whether exactly these devices can be had for an ask now. Which of its conditions they meet does
@@ -542,6 +629,12 @@ impl<'a> Picker<'a> {
         let mut devices = Devices::NONE;
         note(&mut devices, self.hardware, need, best?);
         Some(devices)
+    }
+
+    fn has_place(&self, card: u32, need: &Need) -> bool {
+        let mut has_place = false;
+        self.places_on(card, need, &mut |_| has_place = true);
+        has_place
     }
 
     fn places_on(&self, card: u32, need: &Need, add: &mut dyn FnMut(Place)) {

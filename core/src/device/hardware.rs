@@ -16,7 +16,7 @@ use super::{
     ask::{CardAsk, Part},
     links::{Link, LinkMatrix, LinkTable},
     mig::{Geometry, MigState, ProfileIx},
-    model::{self, CardModel},
+    model::{self, CardModel, Family},
     overhead::{self, Inside, OverheadTable},
 };
 use crate::{
@@ -296,16 +296,16 @@ pub fn check_cards(cards: &NodeCards) -> Result<(), NodeCardsError> {
     Ok(())
 }
 
-/// Refuses links of another vendor, and more NVLinks than a card has. A model without any may have
-/// bridges.
+/// Refuses links of another vendor, and more NVLinks than a card has. How many bridges bring is not known.
 fn check_links(
     matrix: &LinkMatrix,
     model: &CardModel,
     product: &str,
 ) -> Result<(), NodeCardsError> {
-    let is_nvidia = model.compute_capability.is_some();
+    let is_nvidia = !matches!(model.family, Family::Cdna2 | Family::Cdna3);
+    let is_unknown = model.bridged || model.compute_capability.is_none();
     let most = match model.nvlinks {
-        0 => Link::MAX_NVLINKS,
+        0 if is_unknown => Link::MAX_NVLINKS,
         most => most,
     };
     let pairs = (0..matrix.cards()).flat_map(|b| (0..b).map(move |a| (a, b)));
@@ -319,17 +319,17 @@ fn check_links(
             _ => true,
         };
         if !is_had {
-            let fabric = if is_nvidia {
-                format!("NV1 to NV{most}")
-            } else {
-                format!("XGMI1 to XGMI{}", Link::MAX_HOPS)
+            let fabric = match most {
+                _ if !is_nvidia => format!(", XGMI1 to XGMI{}", Link::MAX_HOPS),
+                0 => String::new(),
+                most => format!(", NV1 to NV{most}"),
             };
             return Err(NodeCardsError::ForeignLink {
                 a,
                 b,
                 link,
                 product: product.to_string(),
-                accepted: format!("{}, {fabric}", Link::ACCEPTED_PCIE),
+                accepted: format!("{}{fabric}", Link::ACCEPTED_PCIE),
             });
         }
     }

@@ -39,9 +39,9 @@ pub(crate) struct Pool {
     pub(crate) used: CardSet,
     /// Taken in part.
     pub(crate) parted: CardSet,
-    /// Members that are there need more than there is, so that nobody knows which cards they use:
-    /// nothing more is given.
-    pub(crate) over_used: bool,
+    /// Members that are there need more than there is, and nobody knows what they use of these: nothing
+    /// more is given.
+    pub(crate) over_used: CardSet,
     /// Where its cards' states start, if they can be parted.
     first: u32,
 }
@@ -59,10 +59,8 @@ impl Pool {
 
     /// Cards of which parts can be taken.
     pub(crate) fn partable(&self) -> CardSet {
-        if self.over_used {
-            return CardSet::EMPTY;
-        }
-        self.all.difference(self.unhealthy).difference(self.used)
+        let out = self.unhealthy.union(self.over_used);
+        self.all.difference(out).difference(self.used)
     }
 }
 
@@ -206,7 +204,7 @@ impl Inventory {
                 unhealthy,
                 used: CardSet::EMPTY,
                 parted: CardSet::EMPTY,
-                over_used: false,
+                over_used: CardSet::EMPTY,
                 first,
             });
         }
@@ -217,7 +215,7 @@ impl Inventory {
     pub(crate) fn empty(&mut self) {
         for pool in &mut self.pools {
             (pool.used, pool.parted) = (CardSet::EMPTY, CardSet::EMPTY);
-            pool.over_used = false;
+            pool.over_used = CardSet::EMPTY;
         }
         self.counted.iter_mut().for_each(|counted| counted.used = 0);
         self.states.fill(CardState::default());
@@ -242,27 +240,37 @@ impl Inventory {
         other
     }
 
-    /// Kinds of which more is taken of some card than it has: somebody else placed a pod there, or a card
-    /// was lost.
-    pub(crate) fn overfull(&self) -> impl Iterator<Item = KindIx> + '_ {
-        let is_overfull = |pool: &&Pool| {
-            let mut states = (0..).zip(self.states(pool));
-            states.any(|(card, state)| parts::is_overfull(&pool.hardware, card, state))
-        };
-        self.pools.iter().filter(is_overfull).map(|pool| pool.kind)
+    /// By kind the cards of which more is taken than they have: somebody else placed a pod there, or a
+    /// card was lost.
+    pub(crate) fn overfull(&self) -> impl Iterator<Item = (KindIx, CardSet)> + '_ {
+        self.pools.iter().map(|pool| {
+            let states = (0..).zip(self.states(pool));
+            let overfull =
+                states.filter(|(card, state)| parts::is_overfull(&pool.hardware, *card, state));
+            let cards = overfull.fold(CardSet::EMPTY, |set, (card, _)| {
+                set.union(CardSet(1 << card))
+            });
+            (pool.kind, cards)
+        })
+    }
+
+    /// Whether more is taken of some card than it has.
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.overfull().any(|(_, cards)| !cards.is_empty())
     }
 
     /// Whether members that are there need more of some kind than there is.
     pub(crate) fn is_over_used(&self) -> bool {
-        self.pools.iter().any(|pool| pool.over_used)
+        self.pools.iter().any(|pool| !pool.over_used.is_empty())
     }
 
-    /// Says of each kind whether members that are there need more than there is; true if that is news.
-    pub(crate) fn set_over_used(&mut self, kinds: &[KindIx]) -> bool {
+    /// Says of which cards nobody knows what is used, by kind; true if that is news.
+    pub(crate) fn set_over_used(&mut self, over_used: &[(KindIx, CardSet)]) -> bool {
         let mut is_news = false;
         for pool in &mut self.pools {
-            let over_used = kinds.contains(&pool.kind);
-            is_news |= core::mem::replace(&mut pool.over_used, over_used) != over_used;
+            let cards = over_used.iter().find(|(kind, _)| *kind == pool.kind);
+            let cards = cards.map_or(CardSet::EMPTY, |(_, cards)| *cards);
+            is_news |= core::mem::replace(&mut pool.over_used, cards) != cards;
         }
         is_news
     }
@@ -323,7 +331,7 @@ impl Inventory {
                 counted.free().checked_div(ask.whole()).unwrap_or(0)
             });
         };
-        if pool.over_used || !pool.hardware.passes(ask) {
+        if !pool.hardware.passes(ask) {
             return 0;
         }
         if ask.whole() == 0 {
@@ -387,6 +395,10 @@ impl Inventory {
         let hardware = &pool.hardware;
         let state = self.states(pool).get(card as usize).copied();
         let state = state.unwrap_or_default();
+        if state.exclusive.is_some() {
+            // What is left serves its owner only: it is paid for with the first part.
+            return CardUse::Gone;
+        }
         match hardware.mode(card) {
             Mode::MigStatic(starts) => {
                 let profiles = hardware.geometry().map(|geometry| (geometry, starts));

@@ -27,6 +27,15 @@ impl Inventory {
         let Some(pool) = self.pool(ask.kind) else {
             return (Cause::Cards, String::new());
         };
+        if !pool.over_used.is_empty() {
+            let mut known = self.clone();
+            known.set_over_used(&[]);
+            return if known.capacity(ask) > 0 {
+                (Cause::CardsOverUsed, String::new())
+            } else {
+                known.lack(ask)
+            };
+        }
         let hardware = &pool.hardware;
         let without = |change: &dyn Fn(&mut CardRequest)| {
             let mut source = ask.source.clone();
@@ -59,9 +68,6 @@ impl Inventory {
                 Some((_, Part::Replica)) => "replicas",
             };
             return (Cause::CardsNotShared, word.to_string());
-        }
-        if pool.over_used {
-            return (Cause::CardsOverUsed, String::new());
         }
         if !pool.unhealthy.is_empty() {
             let mut healthy = self.clone();

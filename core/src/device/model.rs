@@ -113,8 +113,10 @@ pub struct CardModel {
     pub memory_mib: u32,
     /// Streaming multiprocessors, or compute units at AMD.
     pub multiprocessors: Option<u16>,
-    /// NVLinks of the card; 0 where there are none, or where they need a bridge (see the notes).
+    /// NVLinks of the card; 0 where there are none, or where they need a bridge.
     pub nvlinks: u8,
+    /// Whether bridges can join two cards, so that a node may have NVLinks or not.
+    pub bridged: bool,
     /// PCI device ids of vendor 10DE.
     pub pci_device_ids: &'static [u16],
     /// The MIG table, if the card has one and we know it.
@@ -137,6 +139,7 @@ impl CardModel {
             memory_mib,
             multiprocessors: Some(processors),
             nvlinks: 0,
+            bridged: false,
             pci_device_ids: &[],
             mig: None,
             confidence: Confidence::General,

@@ -115,6 +115,9 @@ impl Scheduler {
                 used.take(ask, &charge.devices);
             }
         }
+        for (&node, cards) in &mut used {
+            cards.set_over_used(&self.over_used(node));
+        }
         for ix in 0..nodes as u32 {
             let node = NodeIx(ix);
             let name = self.cluster.node_name(node);

@@ -221,6 +221,7 @@ impl Scheduler {
                     .collect(),
                 all: pool.all,
                 unhealthy: pool.unhealthy,
+                over_used: pool.over_used,
                 memory_mib: pool.hardware.memory_mib,
                 parts,
                 held: held

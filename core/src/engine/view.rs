@@ -122,6 +122,9 @@ pub struct CardsView<'a> {
     pub all: CardSet,
     /// Those that must not be given out.
     pub unhealthy: CardSet,
+    /// Those of which nobody knows what is used: pods that are there need more than there is. Nothing
+    /// more of them is given.
+    pub over_used: CardSet,
     /// Memory of one card in MiB; 0 when nobody told.
     pub memory_mib: u32,
     /// Who holds which, whole or in part.

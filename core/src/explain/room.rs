@@ -157,10 +157,12 @@ impl Explainer {
         }
         let cluster = &self.engine.cluster;
         let compiled = cluster.template(template);
-        let mut tightest: Option<(u64, Shortfall)> = None;
-        let mut note = |fits: u64, shortfall: Shortfall| {
-            if fits < u64::from(wanted) && tightest.as_ref().is_none_or(|(best, _)| fits < *best) {
-                tightest = Some((fits, shortfall));
+        // Of two that run out alike, what no node would have if it were empty: waiting does not help.
+        let mut tightest: Option<((u64, bool), Shortfall)> = None;
+        let mut note = |fits: u64, is_large: bool, shortfall: Shortfall| {
+            let key = (fits, !is_large);
+            if fits < u64::from(wanted) && tightest.as_ref().is_none_or(|(best, _)| key < *best) {
+                tightest = Some((key, shortfall));
             }
         };
         if let Some(ask) = compiled.cards.as_ref().filter(|ask| ask.whole() == 0) {
@@ -187,7 +189,7 @@ impl Explainer {
             sums.retain(|(_, sum)| sum.one > 0);
             // What most nodes are short of; the first of several.
             if let Some((_, sum)) = sums.into_iter().rev().max_by_key(|(nodes, _)| *nodes) {
-                note(fits, sum.shortfall(wanted));
+                note(fits, false, sum.shortfall(wanted));
             }
         }
         if let Some(ask) = compiled.cards.as_ref().filter(|ask| ask.whole() > 0) {
@@ -201,6 +203,7 @@ impl Explainer {
                 .sum();
             note(
                 fits,
+                false,
                 Shortfall {
                     resource: cluster.kind_name(ask.kind).to_string(),
                     needed: i64::from(wanted) * i64::from(ask.whole()),
@@ -224,8 +227,10 @@ impl Explainer {
             let scattered = usable
                 .iter()
                 .fold(0_i64, |sum, &node| sum.saturating_add(free(node)));
+            let is_enough = |&node: &NodeIx| cluster.allocatable(node, resource) >= amount;
             note(
                 fits,
+                !usable.iter().any(is_enough),
                 Shortfall {
                     resource: cluster.resource_name(resource).to_string(),
                     needed: i64::from(wanted).saturating_mul(amount),

@@ -135,9 +135,6 @@ pub fn devices(
     ask: &CardRequest,
 ) -> Option<Devices> {
     let cards = &node.cards[0];
-    if room.is_over_used {
-        return None;
-    }
     if ask.whole_cards() > 0 {
         return whole(node, room, ask);
     }

@@ -4,16 +4,13 @@
 use std::collections::{HashMap, HashSet};
 
 use gangline::{
-    cluster::{NodeCards, spec::CardMode},
-    device::mig::Geometry,
     gang::{GangSpec, GroupKind, PodSpec},
     request::{Apart, CardRequest, Template},
 };
 
 use super::world::World;
 pub use crate::support::cards::{
-    Card, Part, Room, apart, exists, geometry, is_legal, memory, memory_with, mode, near, parts,
-    passes, take,
+    Card, Part, Room, apart, fits_on, geometry, is_legal, memory, mode, near, parts, passes, take,
 };
 
 /// A kind of part of one template.
@@ -146,7 +143,7 @@ impl<'w> Question<'w> {
         }
         let mut ways = Vec::new();
         for node in 0..nodes {
-            if of_nodes[node].is_some() && !self.rooms[node].is_over_used {
+            if of_nodes[node].is_some() {
                 let mut chosen = Vec::new();
                 self.list_on(node, ask, &kind_of, 0, &mut chosen, &mut ways);
             }
@@ -368,80 +365,9 @@ impl<'w> Question<'w> {
                 ))
             })
             .collect();
-        if needs.iter().any(|(_, part)| **part == Part::Whole) {
-            let whole = matches!(
-                mode(cards, index),
-                CardMode::Whole | CardMode::Shared | CardMode::MigDynamic
-            );
-            return whole && needs.len() == 1 && now.is_empty();
-        }
         if kinds.iter().any(|&kind| ask(kind).exclusive != *owner) {
             return false;
         }
-        match mode(cards, index) {
-            CardMode::Whole => false,
-            CardMode::Replicas(all) => {
-                needs.iter().all(|(_, part)| **part == Part::Replica)
-                    && now.replicas + needs.len() as u32 <= *all
-            }
-            CardMode::Shared => shares_fit(cards, now, &needs),
-            CardMode::MigDynamic | CardMode::MigStatic(_) => {
-                let Some(geometry) = geometry(cards) else {
-                    return false;
-                };
-                let mut lists = Vec::new();
-                for (_, part) in &needs {
-                    let Part::Slice(profiles) = part else {
-                        return false;
-                    };
-                    lists.push(profiles.as_slice());
-                }
-                let mut instances = now.instances.clone();
-                slices_fit(geometry, mode(cards, index), &lists, &mut instances)
-            }
-        }
+        fits_on(cards, index, now, &needs)
     }
-}
-
-fn shares_fit(cards: &NodeCards, now: &Card, needs: &[(&CardRequest, &Part)]) -> bool {
-    let (mut memory, mut compute) = (now.memory_mib, now.compute_milli);
-    let mut reserving = now.reserving > 0;
-    for (ask, part) in needs {
-        let Part::Share {
-            memory_mib,
-            compute_milli,
-        } = part
-        else {
-            return false;
-        };
-        memory += memory_mib;
-        compute += compute_milli;
-        reserving |= *memory_mib > 0 && ask.overhead.processes > 0;
-    }
-    memory <= memory_with(cards, reserving) && compute <= 1000
-}
-
-fn slices_fit(
-    geometry: &Geometry,
-    mode: &CardMode,
-    lists: &[&[usize]],
-    instances: &mut Vec<(usize, u8)>,
-) -> bool {
-    let Some((first, rest)) = lists.split_first() else {
-        return true;
-    };
-    for &profile in *first {
-        for &start in geometry.profiles[profile].starts {
-            if !exists(mode, geometry, profile, start) {
-                continue;
-            }
-            instances.push((profile, start));
-            let fits = is_legal(geometry, instances) && slices_fit(geometry, mode, rest, instances);
-            instances.pop();
-            if fits {
-                return true;
-            }
-        }
-    }
-    false
 }

@@ -152,7 +152,7 @@ fn node(random: &mut Random, flavor: Flavor, model: &str) -> NodeSpec {
     };
     let links = random
         .chance(if flavor == Flavor::Whole { 75 } else { 15 })
-        .then(|| links(random, count));
+        .then(|| links(random, count, model));
     let mut slices = BTreeMap::new();
     if let Some(geometry) = geometry(model)
         && random.chance(12)
@@ -221,10 +221,19 @@ fn instances(random: &mut Random, model: &str) -> Vec<MigInstance> {
     instances
 }
 
-fn links(random: &mut Random, count: u32) -> LinkMatrix {
+fn links(random: &mut Random, count: u32, model: &str) -> LinkMatrix {
+    let known = model::find(model);
+    let has_nvlinks = known.is_none_or(|model| model.bridged || model.nvlinks > 0);
+    let nvlink = |count| {
+        if has_nvlinks {
+            Link::Nvlink(count)
+        } else {
+            Link::MultiSwitch
+        }
+    };
     let classes = [
-        Link::Nvlink(1),
-        Link::Nvlink(2),
+        nvlink(1),
+        nvlink(2),
         Link::SingleSwitch,
         Link::HostBridge,
         Link::Node,

@@ -49,8 +49,6 @@ pub struct Room {
     pub cpu: i64,
     /// Share groups of pods here, whether they got a card or not.
     pub groups: Vec<String>,
-    /// Those who run here need more than there is: nobody knows what is free.
-    pub is_over_used: bool,
 }
 
 /// One part of a member, as a node of some kind sees it.
@@ -233,64 +231,187 @@ impl Room {
             loose: vec![0; cards.slices.len()],
             cpu: node.resources.get("cpu").copied().unwrap_or(0),
             groups: vec![],
-            is_over_used: false,
         }
     }
+}
 
-    /// Notes that a pod runs here with fewer devices than it needs though the cards could give each of
-    /// its parts if nobody were here.
-    pub fn note_short(&mut self, node: &NodeSpec, template: &Template, devices: &Devices) {
-        let cards = &node.cards[0];
-        let Some(ask) = &template.cards else { return };
-        let given = match ask.want {
-            CardWant::Whole(_) => devices.cards.len() as usize,
-            _ => devices.slices().count(),
+/// A pod that runs on a node.
+pub struct Runs<'a> {
+    pub template: &'a Template,
+    pub devices: Devices,
+    /// It told that it has these.
+    pub is_told: bool,
+}
+
+/// The cards of a node of which nobody knows what its pods use: on which one can be that did not tell its
+/// devices and that has too few, or shares a card with others that together need more than it has. Pods
+/// that no such card could serve do not count.
+pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
+    let spec = &node.cards[0];
+    let mut used = vec![Card::default(); spec.count as usize];
+    let mut assumed = Vec::new();
+    for runs in pods {
+        let Some(ask) = &runs.template.cards else {
+            continue;
         };
-        let Some(parts) = parts(cards, ask) else {
-            return;
+        let Some(parts) = parts(spec, ask) else {
+            continue;
         };
-        let could_hold = |part: &Part| {
-            let could = |card: usize| match (part, mode(cards, card)) {
-                (Part::Whole, CardMode::Whole | CardMode::Shared | CardMode::MigDynamic)
-                | (Part::Replica, CardMode::Replicas(_)) => true,
-                (
-                    Part::Share {
-                        memory_mib,
-                        compute_milli,
-                    },
-                    CardMode::Shared,
-                ) => *memory_mib <= memory_for(cards, ask) && *compute_milli <= 1000,
-                (Part::Slice(profiles), mode) => geometry(cards).is_some_and(|geometry| {
-                    profiles.iter().any(|&profile| {
-                        let starts = geometry.profiles[profile].starts;
-                        starts
-                            .iter()
-                            .any(|&start| exists(mode, geometry, profile, start))
-                    })
-                }),
-                _ => false,
+        let is_possible = match apart(ask) {
+            Apart::Same if ask.whole_cards() == 0 => {
+                (0..spec.count).any(|card| can_hold_all(spec, ask, &parts, card))
+            }
+            _ => parts.iter().all(|part| {
+                let mut cards = 0..spec.count;
+                cards.any(|card| can_hold_all(spec, ask, std::slice::from_ref(part), card))
+            }),
+        };
+        if !runs.is_told && !is_possible {
+            continue;
+        }
+        let slices: Vec<Slice> = runs.devices.slices().collect();
+        for (slice, part) in slices.iter().zip(&parts) {
+            let Some(card) = used.get_mut(usize::from(slice.card)) else {
+                continue;
             };
-            let named = |card: &usize| ask.only.is_none_or(|only| only.contains(*card as u32));
-            (0..cards.count as usize)
-                .filter(|card| named(card) || *part == Part::Whole)
-                .any(could)
+            match part {
+                Part::Share {
+                    memory_mib,
+                    compute_milli,
+                } => {
+                    card.memory_mib += memory_mib;
+                    card.compute_milli += compute_milli;
+                    card.reserving += u32::from(*memory_mib > 0 && ask.overhead.processes > 0);
+                }
+                Part::Replica => card.replicas += 1,
+                _ => {}
+            }
+        }
+        let given = match ask.want {
+            CardWant::Whole(_) => runs.devices.cards.len() as usize,
+            _ => slices.len(),
         };
-        self.is_over_used |= given < parts.len() && parts.iter().all(could_hold);
+        let loose = slices.iter().filter(|slice| slice.card == Slice::NO_CARD);
+        let on = runs.devices.cards.len() as usize + loose.count();
+        let is_crowded = apart(ask) == Apart::Distinct && on < parts.len();
+        if !runs.is_told {
+            let is_short = given < parts.len() || is_crowded;
+            assumed.push((ask, parts.clone(), runs.devices, is_short));
+        }
     }
-
-    /// Notes that some card has more on it than it has.
-    pub fn note_overfull(&mut self, node: &NodeSpec) {
-        let spec = &node.cards[0];
-        let is_overfull = |(index, card): (usize, &Card)| match mode(spec, index) {
+    let is_overfull = |index: u32| {
+        let card = &used[index as usize];
+        match mode(spec, index as usize) {
             CardMode::Replicas(all) => card.replicas > *all,
             CardMode::Shared => {
                 let all = memory_with(spec, card.reserving > 0);
                 (memory(spec) > 0 && card.memory_mib > all) || card.compute_milli > 1000
             }
             _ => false,
-        };
-        self.is_over_used |= self.cards.iter().enumerate().any(is_overfull);
+        }
+    };
+    let mut unknown = Vec::new();
+    for (ask, parts, devices, is_short) in assumed {
+        if is_short || devices.cards.iter().any(is_overfull) {
+            unknown.extend((0..spec.count).filter(|&card| {
+                let mut parts = parts.iter();
+                parts.any(|part| can_hold_all(spec, ask, std::slice::from_ref(part), card))
+            }));
+        }
     }
+    unknown.sort_unstable();
+    unknown.dedup();
+    unknown
+}
+
+/// Whether an empty card, healthy or not, can hold all these parts of a request together.
+fn can_hold_all(cards: &NodeCards, ask: &CardRequest, parts: &[Part], card: u32) -> bool {
+    let is_named = ask.only.is_none_or(|only| only.contains(card));
+    let needs: Vec<(&CardRequest, &Part)> = parts.iter().map(|part| (ask, part)).collect();
+    (is_named || parts.contains(&Part::Whole))
+        && fits_on(cards, card as usize, &Card::default(), &needs)
+}
+
+/// Whether a card has room for all these parts beside what is on it, whoever has that.
+pub fn fits_on(
+    cards: &NodeCards,
+    index: usize,
+    now: &Card,
+    needs: &[(&CardRequest, &Part)],
+) -> bool {
+    let mode = mode(cards, index);
+    if needs.iter().any(|(_, part)| **part == Part::Whole) {
+        let whole = matches!(
+            mode,
+            CardMode::Whole | CardMode::Shared | CardMode::MigDynamic
+        );
+        return whole && needs.len() == 1 && now.is_empty();
+    }
+    match mode {
+        CardMode::Whole => false,
+        CardMode::Replicas(all) => {
+            needs.iter().all(|(_, part)| **part == Part::Replica)
+                && now.replicas + needs.len() as u32 <= *all
+        }
+        CardMode::Shared => shares_fit(cards, now, needs),
+        CardMode::MigDynamic | CardMode::MigStatic(_) => {
+            let Some(geometry) = geometry(cards) else {
+                return false;
+            };
+            let mut lists = Vec::new();
+            for (_, part) in needs {
+                let Part::Slice(profiles) = part else {
+                    return false;
+                };
+                lists.push(profiles.as_slice());
+            }
+            slices_fit(geometry, mode, &lists, &mut now.instances.clone())
+        }
+    }
+}
+
+fn shares_fit(cards: &NodeCards, now: &Card, needs: &[(&CardRequest, &Part)]) -> bool {
+    let (mut memory, mut compute) = (now.memory_mib, now.compute_milli);
+    let mut reserving = now.reserving > 0;
+    for (ask, part) in needs {
+        let Part::Share {
+            memory_mib,
+            compute_milli,
+        } = part
+        else {
+            return false;
+        };
+        memory += memory_mib;
+        compute += compute_milli;
+        reserving |= *memory_mib > 0 && ask.overhead.processes > 0;
+    }
+    memory <= memory_with(cards, reserving) && compute <= 1000
+}
+
+/// Whether instances of these profiles, one of each list, can exist beside those there are.
+fn slices_fit(
+    geometry: &Geometry,
+    mode: &CardMode,
+    lists: &[&[usize]],
+    instances: &mut Vec<(usize, u8)>,
+) -> bool {
+    let Some((first, rest)) = lists.split_first() else {
+        return true;
+    };
+    for &profile in *first {
+        for &start in geometry.profiles[profile].starts {
+            if !exists(mode, geometry, profile, start) {
+                continue;
+            }
+            instances.push((profile, start));
+            let fits = is_legal(geometry, instances) && slices_fit(geometry, mode, rest, instances);
+            instances.pop();
+            if fits {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// Adds what a pod holds to its node. Errors: something is given twice, or does not exist. `strict`:
@@ -315,9 +436,6 @@ pub fn take(
     }
     if *devices == Devices::NONE && !strict {
         return Ok(());
-    }
-    if strict && room.is_over_used {
-        return Err("cards of a node where more is used than there is".into());
     }
     if strict && !passes(cards, ask) {
         return Err("a card of another model or with too little memory".into());

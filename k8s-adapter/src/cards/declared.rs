@@ -48,6 +48,10 @@ const FIELDS: [&str; 7] = [
 const MODE: &str = "whole, shared, mig-dynamic, {replicas: N} with N from 2, or {mig-static: \
                     [PROFILE@START, ...]} such as {mig-static: [1g.10gb@6]}";
 
+/// The same for a card that is said to have instances.
+const INSTANCES: &str = "{mig-static: [PROFILE@START, ...]} such as {mig-static: [1g.10gb@6]}; until it can \
+                         be read the card is not used";
+
 /// All cards, whichever there are.
 const ALL: CardSet = CardSet(u64::MAX);
 
@@ -232,6 +236,11 @@ fn mode(value: &Value, path: &FieldPath<'_>, problems: &mut Problems) -> Option<
         }
         _ => None,
     };
-    expect(mode.is_some(), value, MODE, path, problems);
+    let accepted = if speaks_of_instances(value) {
+        INSTANCES
+    } else {
+        MODE
+    };
+    expect(mode.is_some(), value, accepted, path, problems);
     mode
 }

@@ -68,13 +68,14 @@ pub(crate) fn exclude_others(
     }
 }
 
-/// Complains about models of cards and MIG profiles that a waiting pod asks for and that no node has,
-/// each once.
+/// Complains about devices, models of cards and MIG profiles that a waiting pod asks for and that no node
+/// has, each once.
 pub(crate) fn complain_of_absent(
     nodes: &BTreeMap<String, NodeSpec>,
     members: &[Member],
     complaints: &mut Vec<Complaint>,
 ) {
+    complain_of_absent_resources(nodes, members, complaints);
     let mut models = BTreeSet::new();
     let mut profiles = BTreeSet::new();
     // Profiles of instances that exist or can be made, which is less than what the models know.
@@ -122,7 +123,8 @@ pub(crate) fn complain_of_absent(
         let asked_models = cards.models.iter();
         let asked = asked_models.map(|name| (name, &models, ANNOTATIONS.key(MODELS), "cards"));
         for (name, there, field, what) in asked.chain(asked_profiles) {
-            if there.contains(name.as_str()) || !named.insert((name.as_str(), what)) {
+            let is_there = there.iter().any(|known| known.eq_ignore_ascii_case(name));
+            if is_there || !named.insert((name.as_str(), what)) {
                 continue;
             }
             // Profiles are all alike; which one is meant nobody can tell.
@@ -130,16 +132,54 @@ pub(crate) fn complain_of_absent(
             let known = if are_cards { there } else { &offered };
             let known: Vec<&str> = known.iter().copied().collect();
             let near = nearest(name, &known).filter(|_| are_cards);
-            let near = near.map(|near| format!("; did you mean {near}?"));
-            complaints.push(Complaint {
-                source: member.source.clone(),
-                object: format!("Pod {}/{}", spec.namespace, spec.name),
-                field: field.to_string(),
-                value: format!("no node has {what} of {name:?}{}", near.unwrap_or_default()),
-                accepted: known.join(", "),
-                severity: Severity::Warning,
-            });
+            let what = format!("{what} of {name:?}");
+            complaints.push(absent(member, &field, &what, near, &known));
         }
+    }
+}
+
+/// Complains about devices that a waiting pod asks for and that no node lists, each once: a name with a
+/// typo is a resource of its own.
+fn complain_of_absent_resources(
+    nodes: &BTreeMap<String, NodeSpec>,
+    members: &[Member],
+    complaints: &mut Vec<Complaint>,
+) {
+    let is_device = |name: &&str| name.contains('/');
+    let listed = nodes.values().flat_map(|node| node.resources.keys());
+    let listed = listed.map(String::as_str).filter(is_device);
+    let kinds = nodes.values().flat_map(|node| &node.cards);
+    let there: BTreeSet<&str> = listed.chain(kinds.map(|cards| &*cards.kind)).collect();
+    let mut named = BTreeSet::new();
+    for member in members.iter().filter(|member| member.spec.node.is_none()) {
+        let asked = member.spec.template.resources.iter();
+        let asked = asked.filter(|(_, amount)| **amount > 0);
+        for name in asked.map(|(name, _)| name.as_str()).filter(is_device) {
+            if there.contains(name) || !named.insert(name) {
+                continue;
+            }
+            let known: Vec<&str> = there.iter().copied().collect();
+            complaints.push(absent(member, &SPEC, name, nearest(name, &known), &known));
+        }
+    }
+}
+
+/// A word about what a pod asks for and no node has: which is near, and which there are.
+fn absent(
+    member: &Member,
+    field: &FieldPath<'_>,
+    what: &str,
+    near: Option<&str>,
+    known: &[&str],
+) -> Complaint {
+    let near = near.map(|near| format!("; did you mean {near}?"));
+    Complaint {
+        source: member.source.clone(),
+        object: format!("Pod {}/{}", member.spec.namespace, member.spec.name),
+        field: field.to_string(),
+        value: format!("no node has {what}{}", near.unwrap_or_default()),
+        accepted: known.join(", "),
+        severity: Severity::Warning,
     }
 }
 

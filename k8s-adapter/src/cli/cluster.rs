@@ -117,7 +117,13 @@ impl Cluster {
         let world = world::read(&args.dumps, manifests, &options, &mut reading)?;
         let mut complaints = world.complaints;
         let counts = &world.counts;
-        if counts.nodes == 0 && counts.groups == 0 && counts.pods == 0 {
+        // Without nodes everything is infeasible: no proof, where they could not be read.
+        let is_unread = |complaint: &Complaint| {
+            let file = Path::new(&*complaint.source.file);
+            complaint.severity == Severity::Refused && args.dumps.iter().any(|dump| dump == file)
+        };
+        let is_unread = counts.nodes == 0 && complaints.iter().any(is_unread);
+        if is_unread || counts.nodes == 0 && counts.groups == 0 && counts.pods == 0 {
             for complaint in &complaints {
                 terminal::complain("not used", &complaint.to_string());
             }

@@ -274,6 +274,16 @@ impl Dialect for Native {
         }
     }
 
+    fn forget(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
+        match kind {
+            _ if group != API_GROUP => {}
+            "PodGroup" => self.groups.forget(namespace, name),
+            "CompositePodGroup" => self.composites.forget(namespace, name),
+            "Workload" => self.workloads.forget(namespace, name),
+            _ => {}
+        }
+    }
+
     fn link(&self, pod: &Pod) -> Option<Link> {
         let group = pod.spec.scheduling_group.as_ref()?;
         let name = Some(&group.pod_group_name).filter(|name| !name.is_empty())?;

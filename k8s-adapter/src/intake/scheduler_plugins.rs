@@ -11,7 +11,7 @@ use gangline::{
 use serde::Deserialize;
 
 use super::{
-    Dialect, Field, Kind, Link, Member, Roster, Surroundings, count,
+    Dialect, Field, GroupKey, Kind, Link, Member, Roster, Surroundings, count,
     store::{self, Name, Store, Stored},
 };
 use crate::{
@@ -59,6 +59,16 @@ impl Dialect for SchedulerPlugins {
 
     fn take(&mut self, document: &Document<'_>, arrival: Nanos) -> Result<(), Box<Complaint>> {
         self.groups.take(document, true, arrival)
+    }
+
+    fn group_keys(&self) -> &'static [GroupKey] {
+        &[GroupKey::Label(LABEL)]
+    }
+
+    fn forget(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
+        if (group, kind) == ("scheduling.x-k8s.io", "PodGroup") {
+            self.groups.forget(namespace, name);
+        }
     }
 
     fn link(&self, pod: &Pod) -> Option<Link> {

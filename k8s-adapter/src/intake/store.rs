@@ -147,6 +147,11 @@ impl<S: DeserializeOwned + Default> Store<S> {
 }
 
 impl<S> Store<S> {
+    /// An object is gone.
+    pub(super) fn forget(&mut self, namespace: &str, name: &str) {
+        self.0.remove(&(namespace.to_owned(), name.to_owned()));
+    }
+
     /// The object of this name.
     pub(super) fn get(&self, name: &Name) -> Option<&Stored<S>> {
         self.0.get(name)

@@ -17,7 +17,7 @@ use gangline::{
 use serde::Deserialize;
 
 use super::{
-    Dialect, Field, Implied, Kind, Link, Member, Roster, Surroundings,
+    Dialect, Field, GroupKey, Implied, Kind, Link, Member, Roster, Surroundings,
     store::{self, Store, Stored},
 };
 use crate::{
@@ -153,6 +153,22 @@ impl Dialect for Volcano {
         match document.kind.as_str() {
             "HyperNode" => self.hypernodes.take(document, false, arrival),
             _ => self.groups.take(document, true, arrival),
+        }
+    }
+
+    fn group_keys(&self) -> &'static [GroupKey] {
+        const KEYS: [GroupKey; 2] = [
+            GroupKey::Annotation(GROUP_NAME[0].0),
+            GroupKey::Annotation(GROUP_NAME[1].0),
+        ];
+        &KEYS
+    }
+
+    fn forget(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
+        match (group, kind) {
+            ("scheduling.volcano.sh", "PodGroup") => self.groups.forget(namespace, name),
+            ("topology.volcano.sh", "HyperNode") => self.hypernodes.forget(namespace, name),
+            _ => {}
         }
     }
 

@@ -31,6 +31,8 @@ const DIM: Style = Style::new().dimmed();
 const ROWS: usize = 60;
 /// More waiting gangs than this have no lines of their own under the table.
 const WAITING: usize = 100;
+/// More notes than this are counted.
+const NOTES: usize = 20;
 
 /// Text in a style.
 struct Styled<T>(Style, T);
@@ -138,6 +140,7 @@ pub fn plan(report: &Report, all: bool, members: bool) -> String {
         );
     }
     push_waiting(&mut text, report);
+    push_notes(&mut text, report);
     let _ = writeln!(text, "\n{}", summary(report));
     text
 }
@@ -172,6 +175,23 @@ fn push_places<'a>(text: &mut String, gangs: impl Iterator<Item = &'a GangReport
         }
     }
     push_table(text, "  ", &rows);
+}
+
+/// What is odd about places.
+fn push_notes(text: &mut String, report: &Report) {
+    let notes = report.gangs.iter();
+    let notes = notes.flat_map(|gang| gang.notes.iter().map(move |note| (gang.full_name(), note)));
+    let count = notes.clone().count();
+    if count > 0 {
+        let _ = writeln!(text, "\n{}", Styled(BOLD, "Notes"));
+    }
+    for (name, note) in notes.take(NOTES) {
+        let _ = writeln!(text, "  {name}: {note}");
+    }
+    if count > NOTES {
+        let note = format!("and {} more (--output json has them all)", count - NOTES);
+        let _ = writeln!(text, "  {}", Styled(DIM, note));
+    }
 }
 
 /// Who waits for what, in queue order.

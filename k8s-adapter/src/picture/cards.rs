@@ -125,7 +125,10 @@ impl Picture<'_> {
             *all = all.union(held.difference(parted));
         }
         let free = cards.all.difference(held_cards(cards));
-        let unhealthy = cards.unhealthy.intersection(cards.all);
+        let unhealthy = cards
+            .unhealthy
+            .union(cards.over_used)
+            .intersection(cards.all);
         let usable = free.difference(unhealthy);
         let title = format!("free {kind} {usable}");
         push_boxes(svg, usable, &shape, at, "class=\"free\"", &title);

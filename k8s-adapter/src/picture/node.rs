@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use gangline::{engine::NodeView, request::CPU};
 
 use super::{Escaped, Keep, Picture, cards::Shape, shortened};
-use crate::output::held_cards;
+use crate::{node::is_away, output::held_cards};
 
 /// Sizes in pixels that go together.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +119,7 @@ impl Picture<'_> {
         (width, height): (f32, f32),
     ) {
         let scale = &self.scale;
-        let class = if node.unschedulable {
+        let class = if node.unschedulable || is_away(node.taints) {
             "node cordoned"
         } else {
             "node"
@@ -177,9 +177,14 @@ fn tooltip(node: &NodeView<'_>) -> String {
     if node.unschedulable {
         text.push_str(" (cordoned)");
     }
+    if is_away(node.taints) {
+        text.push_str(" (not ready)");
+    }
     for cards in &node.cards {
         let free = cards.all.difference(held_cards(cards));
-        let usable = free.difference(cards.unhealthy).len();
+        let usable = free
+            .difference(cards.unhealthy.union(cards.over_used))
+            .len();
         let all = cards.all.len();
         let _ = write!(text, ", {usable} of {all} {} free", cards.kind);
         if !cards.model.is_empty() {

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use gangline::{GangId, bits::CardSet, cluster::spec::CardMode, engine::NodeView};
+use gangline::{GangId, cluster::spec::CardMode, engine::NodeView};
 
 use super::{
     Escaped, Keep, cards,
@@ -12,7 +12,10 @@ use super::{
     node::Scale,
     shortened,
 };
-use crate::output::{GangReport, text::admitted_if};
+use crate::{
+    node::is_away,
+    output::{GangReport, text::admitted_if},
+};
 
 /// Width of the column in pixels.
 pub(super) const WIDTH: f32 = 380.0;
@@ -156,10 +159,19 @@ impl Side {
             let text = "bold edge: placed by this plan, not yet running";
             self.row("class=\"free new\"", None, text, "");
         }
-        let mut cards = nodes.iter().flat_map(|node| &node.cards);
+        let cards = nodes.iter().flat_map(|node| &node.cards);
         self.row("class=\"free\"", None, "free card", "");
-        if cards.any(|cards| cards.unhealthy != CardSet::EMPTY) {
-            self.row("class=\"bad\"", None, "unhealthy card", "");
+        let sets = cards.map(|cards| (cards.unhealthy, cards.over_used));
+        let (unhealthy, over_used) = sets.fold((false, false), |(bad, over), (one, other)| {
+            (bad || !one.is_empty(), over || !other.is_empty())
+        });
+        if unhealthy || over_used {
+            let label = if over_used {
+                "unhealthy, or more in use than there is"
+            } else {
+                "unhealthy card"
+            };
+            self.row("class=\"bad\"", None, label, "");
             let y = self.height - LINE - 4.0;
             let _ = writeln!(
                 self.svg,
@@ -203,8 +215,18 @@ impl Side {
                 y + 12.0
             );
         }
-        if nodes.iter().any(|node| node.unschedulable) {
-            self.row("class=\"node cordoned\"", None, "cordoned node", "");
+        let unused = |node: &NodeView<'_>| node.unschedulable || is_away(node.taints);
+        if nodes.iter().any(unused) {
+            let all_cordoned = nodes
+                .iter()
+                .filter(|node| unused(node))
+                .all(|node| node.unschedulable);
+            let label = if all_cordoned {
+                "cordoned node"
+            } else {
+                "cordoned or not ready"
+            };
+            self.row("class=\"node cordoned\"", None, label, "");
         }
         if nodes.iter().any(|node| node.cards.is_empty()) {
             self.row(

@@ -7,7 +7,7 @@ use crate::{
 
 /// Kinds whose controllers make pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Workload {
+pub(crate) enum Workload {
     Deployment,
     ReplicaSet,
     StatefulSet,
@@ -17,7 +17,7 @@ pub(super) enum Workload {
 
 /// Who reads an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(crate) enum Target {
     Namespace,
     Node,
     Pod,
@@ -70,7 +70,7 @@ const KINDS: [(Kind, Target); 9] = [
 ///
 /// The same kind in another group is another kind and is nobody's, with one exception: five systems
 /// call their groups `PodGroup`, and to pass over one in silence would place its pods one by one.
-pub(super) fn target(
+pub(crate) fn target(
     document: &Document<'_>,
     dialects: &[Box<dyn Dialect>],
 ) -> Result<Target, String> {
@@ -91,7 +91,10 @@ pub(super) fn target(
     match found {
         Some((kind, target)) if kind.versions.contains(&document.version()) => Ok(*target),
         Some((kind, _)) => Err(api_versions([kind])),
-        None if document.kind == "PodGroup" => {
+        // The core group has none of these: the group was left out.
+        None if document.kind == "PodGroup"
+            || document.group().is_empty() && !same_kind.is_empty() =>
+        {
             Err(api_versions(same_kind.iter().map(|(kind, _)| kind)))
         }
         None => Ok(Target::Nobody),

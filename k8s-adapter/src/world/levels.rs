@@ -51,7 +51,7 @@ const WELL_KNOWN: [&str; 20] = [
 ///
 /// Labels that are not in the table stand before the first level that has more domains than they
 /// have: what has fewer domains is coarser.
-pub(super) fn choose(
+pub(crate) fn choose(
     nodes: &BTreeMap<String, NodeSpec>,
     implied: &[String],
     gangs: &[GangSpec],
@@ -89,7 +89,7 @@ pub(super) fn choose(
 }
 
 /// Complains about levels that somebody named and that no node has.
-pub(super) fn complain_of_absent(
+pub(crate) fn complain_of_absent(
     levels: &[String],
     nodes: &BTreeMap<String, NodeSpec>,
     complaints: &mut Vec<Complaint>,

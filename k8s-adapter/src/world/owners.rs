@@ -13,13 +13,13 @@ type Owner = (Box<str>, Box<str>, Box<str>);
 
 /// The annotations of owners.
 #[derive(Debug, Default)]
-pub(super) struct Owners {
+pub(crate) struct Owners {
     annotations: BTreeMap<Owner, BTreeMap<String, String>>,
 }
 
 impl Owners {
     /// Takes note of the annotations of an owner.
-    pub(super) fn take(&mut self, kind: &str, name: &str, metadata: &ObjectMeta) {
+    pub(crate) fn take(&mut self, kind: &str, name: &str, metadata: &ObjectMeta) {
         let kept = metadata
             .annotations
             .iter()
@@ -34,8 +34,13 @@ impl Owners {
         }
     }
 
+    /// An owner is gone.
+    pub(crate) fn forget(&mut self, namespace: &str, kind: &str, name: &str) {
+        self.annotations.remove(&owner(namespace, kind, name));
+    }
+
     /// An annotation of an owner.
-    pub(super) fn annotation(
+    pub(crate) fn annotation(
         &self,
         namespace: &str,
         kind: &str,

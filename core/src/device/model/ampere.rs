@@ -100,12 +100,14 @@ pub(super) static MODELS: &[CardModel] = &[
     CardModel {
         products: &["NVIDIA-A100-PCIE-40GB"],
         pci_device_ids: &[0x20B1, 0x20F1],
+        bridged: true,
         notes: BRIDGED,
         ..a100("A100-PCIE-40GB", 40_960, &A100_40)
     },
     CardModel {
         products: &["NVIDIA-A800-40GB-Active", "NVIDIA-A800-PCIE-40GB"],
         pci_device_ids: &[0x20F6],
+        bridged: true,
         notes: BRIDGED,
         ..a100("A800-40GB", 40_960, &A100_40)
     },
@@ -118,6 +120,7 @@ pub(super) static MODELS: &[CardModel] = &[
     CardModel {
         products: &["NVIDIA-A100-80GB-PCIe", "NVIDIA-A100-PCIE-80GB"],
         pci_device_ids: &[0x20B5],
+        bridged: true,
         notes: BRIDGED,
         ..a100("A100-PCIE-80GB", 81_920, &A100_80)
     },
@@ -130,6 +133,7 @@ pub(super) static MODELS: &[CardModel] = &[
     CardModel {
         products: &["NVIDIA-A800-80GB-PCIe"],
         pci_device_ids: &[0x20F5],
+        bridged: true,
         notes: BRIDGED,
         ..a100("A800-PCIE-80GB", 81_920, &A100_80)
     },
@@ -138,6 +142,7 @@ pub(super) static MODELS: &[CardModel] = &[
         compute_capability: Some((8, 0)),
         pci_device_ids: &[0x20B7],
         mig: Some(&A30),
+        bridged: true,
         notes: BRIDGED,
         ..CardModel::new("A30", Family::Ampere, 24_576, 56)
     },
@@ -147,6 +152,7 @@ pub(super) static MODELS: &[CardModel] = &[
     },
     CardModel {
         products: &["NVIDIA-A40"],
+        bridged: true,
         notes: BRIDGED,
         ..without_mig("A40", 46_068, 84)
     },

@@ -159,24 +159,28 @@ pub(super) static MODELS: &[CardModel] = &[
     CardModel {
         products: &["NVIDIA-H100-PCIe"],
         pci_device_ids: &[0x2331],
+        bridged: true,
         notes: BRIDGED,
         ..hopper("H100-PCIE", 81_559, 114, &H100_PCIE)
     },
     CardModel {
         products: &["NVIDIA-H800-PCIe"],
         pci_device_ids: &[0x2322],
+        bridged: true,
         notes: BRIDGED,
         ..hopper("H800-PCIE", 81_559, 114, &H100_PCIE)
     },
     CardModel {
         products: &["NVIDIA-H100-NVL"],
         pci_device_ids: &[0x2321],
+        bridged: true,
         notes: BRIDGED,
         ..hopper("H100-NVL", 95_830, 132, &H100_94)
     },
     CardModel {
         products: &["NVIDIA-H800-NVL"],
         pci_device_ids: &[0x233A],
+        bridged: true,
         notes: BRIDGED,
         ..hopper("H800-NVL", 95_830, 132, &H100_94)
     },
@@ -225,6 +229,7 @@ pub(super) static MODELS: &[CardModel] = &[
     CardModel {
         products: &["NVIDIA-H200-NVL"],
         pci_device_ids: &[0x233B],
+        bridged: true,
         notes: BRIDGED,
         ..hopper("H200-NVL", 143_771, 132, &H200)
     },

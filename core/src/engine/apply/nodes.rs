@@ -12,8 +12,9 @@ use super::{
     MOST, invalid,
 };
 use crate::{
+    bits::CardSet,
     cluster::NodeSpec,
-    device::{self, Devices},
+    device::{self, CardAsk, Devices, KindIx},
 };
 
 impl Scheduler {
@@ -189,12 +190,12 @@ impl Scheduler {
                 }
             }
         }
-        let mut over_used: SmallVec<[device::KindIx; 2]> = dealt.overfull().collect();
-        let short = given.iter().filter_map(|(ix, devices)| {
-            let ask = self.ask_of(*ix)?;
-            device::is_short(&dealt, ask, devices).then_some(ask.kind)
-        });
-        over_used.extend(short);
+        // Nearly always nothing is wrong, and this is on the way of each pod.
+        let is_short = |(ix, devices): &(PodIx, Devices)| {
+            let ask = self.ask_of(*ix);
+            ask.is_some_and(|ask| ask.lacks(devices) && dealt.pool(ask.kind).is_some())
+        };
+        let is_suspect = !given.is_empty() && (given.iter().any(is_short) || dealt.is_overfull());
         (self.dealt, self.wanting) = (dealt, wanting);
         // Take all back first, so that no device is given twice on the way.
         given.retain(|&(ix, devices)| {
@@ -222,11 +223,27 @@ impl Scheduler {
             }
         }
         self.given = given;
-        self.cluster.set_over_used(node, &over_used);
+        if is_suspect || self.cluster.node(node).cards.is_over_used() {
+            let over_used = self.over_used(node);
+            self.cluster.set_over_used(node, &over_used);
+        }
+    }
+
+    /// Cards of a node of which nobody knows what its pods use.
+    pub(in crate::engine) fn over_used(&self, node: NodeIx) -> SmallVec<[(KindIx, CardSet); 1]> {
+        let cards = &self.cluster.node(node).cards;
+        let charged = self.pods_on(node).iter().filter_map(|&ix| {
+            let (_, charge) = self.charge_of(ix)?;
+            let said = self.pods.get(ix.0)?.spec.devices;
+            let is_told = charge.purpose == Purpose::Held || said == Some(charge.devices);
+            Some((self.ask_of(ix)?, charge.devices, is_told))
+        });
+        let given: SmallVec<[(&CardAsk, Devices, bool); 16]> = charged.collect();
+        device::over_used(cards, &given)
     }
 
     /// What a pod asks of the device layer.
-    fn ask_of(&self, ix: PodIx) -> Option<&device::CardAsk> {
+    fn ask_of(&self, ix: PodIx) -> Option<&CardAsk> {
         let pod = self.pods.get(ix.0)?;
         self.cluster.template(pod.template).cards.as_ref()
     }

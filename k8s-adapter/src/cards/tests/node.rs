@@ -549,7 +549,8 @@ fn cards_whose_instances_cannot_be_are_not_given_out() {
     let table = [
         (
             "{mig-static: [1g.5gb]}",
-            "[\"1g.5gb\"]}; accepted: whole, shared",
+            "[\"1g.5gb\"]}; accepted: {mig-static: [PROFILE@START, ...]} such as {mig-static: [1g.10gb@6]}; \
+             until it can be read the card is not used",
             0b11,
         ),
         (
@@ -571,7 +572,7 @@ fn cards_whose_instances_cannot_be_are_not_given_out() {
         ),
         (
             "[{mig-static: 3g}, shared]",
-            "[gangline.io/cards][0]: {\"mig-static\":\"3g\"}; accepted: whole",
+            "[gangline.io/cards][0]: {\"mig-static\":\"3g\"}; accepted: {mig-static: ",
             0b01,
         ),
     ];

@@ -1,0 +1,574 @@
+//! A cluster as its watches tell of it, one change at a time, to the events that tell the engine.
+//!
+//! Whole objects enter through [`Mirror::pod`], [`Mirror::node`] and [`Mirror::object`], and go through
+//! their `_gone` twins; [`Mirror::settle`] hands over the [`Event`]s that bring an engine up to date. What
+//! a change touches is worked out anew with the functions that read a dump, and compared with what the
+//! engine was told: so any order of changes ends in what [`world`](crate::world) makes of a fresh list.
+//! Groups are settled a namespace at a time, since no group spans two. Nothing here waits, talks to
+//! anybody or decides.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+};
+
+use gangline::{
+    Event,
+    cluster::NodeSpec,
+    gang::{GangKey, GangSpec, PodSpec},
+    request::CardWant,
+    units::{Nanos, Uid},
+};
+
+use crate::{
+    api, cards,
+    intake::{self, Dialect, Member, Roster, Surroundings},
+    load::{Complaint, Document, Severity, Source},
+    member::PodReader,
+    node::node_spec,
+    problem::Problems,
+    world::{
+        kinds::{Target, target},
+        levels,
+        owners::Owners,
+    },
+};
+
+#[cfg(test)]
+mod tests;
+
+/// A cluster that is watched.
+pub struct Mirror {
+    reader: PodReader,
+    owners: Owners,
+    nodes: BTreeMap<String, Told<NodeSpec>>,
+    /// Shares that run on a node: it shares its cards then, whatever it says.
+    shares_on: BTreeMap<String, BTreeSet<PodName>>,
+    changed_nodes: BTreeSet<String>,
+    namespaces: BTreeMap<String, Namespace>,
+    changed_namespaces: BTreeSet<String>,
+    /// Objects of dialects that are in no namespace, by kind and name.
+    clusterwide: BTreeMap<(String, String), Document<'static>>,
+    events: Vec<Event>,
+    complaints: Vec<Complaint>,
+}
+
+/// Namespace and name.
+type PodName = (String, String);
+
+/// What an object says, and what the engine was told of it last.
+#[derive(Debug, Default)]
+struct Told<T> {
+    said: T,
+    told: Option<T>,
+}
+
+/// One namespace.
+struct Namespace {
+    dialects: Vec<Box<dyn Dialect>>,
+    pods: BTreeMap<String, Pod>,
+    /// Groups as the engine was told of them.
+    told: BTreeMap<GangKey, GangSpec>,
+    /// A group, or a pod that names one, is not what it was.
+    groups_changed: bool,
+    /// Pods without a group that are not what they were.
+    changed_pods: BTreeSet<String>,
+}
+
+struct Pod {
+    member: Member,
+    told: Option<PodSpec>,
+}
+
+impl Mirror {
+    /// A mirror of nothing yet. Waiting pods of other `schedulerName`s than these are somebody else's.
+    pub fn new(scheduler_names: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            reader: PodReader {
+                scheduler_names: Some(scheduler_names.into_iter().collect()),
+                ..PodReader::default()
+            },
+            owners: Owners::default(),
+            nodes: BTreeMap::new(),
+            shares_on: BTreeMap::new(),
+            changed_nodes: BTreeSet::new(),
+            namespaces: BTreeMap::new(),
+            changed_namespaces: BTreeSet::new(),
+            clusterwide: BTreeMap::new(),
+            events: Vec::new(),
+            complaints: Vec::new(),
+        }
+    }
+
+    /// A pod appeared or changed.
+    pub fn pod(&mut self, pod: &api::Pod) {
+        let name = (
+            pod.metadata.namespace_or_default().to_owned(),
+            String::from(&*pod.metadata.name),
+        );
+        if self.reader.templates.learn(&pod.spec) {
+            // Templates made before lack labels that rules name now.
+            for (name, namespace) in &mut self.namespaces {
+                namespace.touch_all();
+                self.changed_namespaces.insert(name.clone());
+            }
+        }
+        let mut problems = Problems::default();
+        let mut spec = self.reader.read(pod, &mut problems);
+        let object = format!("Pod {}/{}", spec.namespace, spec.name);
+        let source = Source::file("the cluster");
+        for problem in problems.iter() {
+            let complaint = Complaint::from_problem(&source, &object, problem);
+            self.complaints.push(complaint);
+        }
+        let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name.0);
+        let link = match intake::link(&namespace.dialects, pod) {
+            Ok(link) => link,
+            Err(problem) => {
+                let complaint = Complaint::from_problem(&source, &object, &problem);
+                self.complaints.push(complaint);
+                spec.problem = Some(problem).filter(|_| spec.node.is_none());
+                None
+            }
+        };
+        spec.gang = link.as_ref().map(|link| link.key.clone());
+        let member = Member {
+            source,
+            spec,
+            link,
+            labels: pod.metadata.labels.clone(),
+        };
+        let before = namespace.pods.get(&name.1);
+        if let Some(before) = before.filter(|before| before.member.spec.uid != member.spec.uid) {
+            // Another pod of that name: the one before went unseen.
+            let uid = before.member.spec.uid;
+            self.pod_gone(&name.0, &name.1, uid);
+        }
+        self.note_share(&name, Some(&member));
+        let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name.0);
+        namespace.touch(&name.1, &member);
+        if let Some(known) = namespace.pods.get_mut(&name.1) {
+            let before = mem::replace(&mut known.member, member);
+            namespace.groups_changed |= before.link.is_some();
+        } else {
+            let pod = Pod { member, told: None };
+            namespace.pods.insert(name.1, pod);
+        }
+        self.changed_namespaces.insert(name.0);
+    }
+
+    /// A pod is gone. One that has another identity by now stays.
+    pub fn pod_gone(&mut self, namespace: &str, name: &str, uid: Uid) {
+        let known = self.namespaces.get(namespace);
+        let known = known.and_then(|known| known.pods.get(name));
+        if known.is_none_or(|pod| pod.member.spec.uid != uid) {
+            return;
+        }
+        self.note_share(&(namespace.to_owned(), name.to_owned()), None);
+        let Some(known) = self.namespaces.get_mut(namespace) else {
+            return;
+        };
+        let Some(pod) = known.pods.remove(name) else {
+            return;
+        };
+        known.groups_changed |= pod.member.link.is_some();
+        known.changed_pods.remove(name);
+        if pod.told.is_some() {
+            self.events.push(Event::PodGone { uid });
+        }
+        self.changed_namespaces.insert(namespace.to_owned());
+    }
+
+    /// A node appeared or changed.
+    pub fn node(&mut self, node: &api::Node) {
+        let mut problems = Problems::default();
+        let spec = node_spec(node, &mut problems);
+        let source = Source::file("the cluster");
+        let object = format!("Node {}", spec.name);
+        let complaints = problems.iter().map(|problem| Complaint {
+            severity: Severity::Warning,
+            ..Complaint::from_problem(&source, &object, problem)
+        });
+        self.complaints.extend(complaints);
+        let name = spec.name.clone();
+        self.changed_nodes.insert(name.clone());
+        self.nodes.entry(name).or_default().said = spec;
+    }
+
+    /// A node is gone.
+    pub fn node_gone(&mut self, name: &str) {
+        if self
+            .nodes
+            .remove(name)
+            .is_some_and(|node| node.told.is_some())
+        {
+            let name = name.to_owned();
+            self.events.push(Event::NodeGone { name });
+        }
+        self.changed_nodes.insert(name.to_owned());
+    }
+
+    /// An object of any other kind that is read appeared or changed. What is wrong with it is its own
+    /// matter; it is told with the complaints.
+    pub fn object(&mut self, document: Document<'static>) {
+        let outcome = self.take(document);
+        self.complaints
+            .extend(outcome.err().map(|complaint| *complaint));
+    }
+
+    fn take(&mut self, document: Document<'static>) -> Result<(), Box<Complaint>> {
+        let dialects = intake::dialects();
+        match target(&document, &dialects) {
+            Ok(Target::Namespace) => {
+                let decoded: api::Namespace = document.decode()?;
+                let labels = decoded.metadata.labels.iter();
+                let labels = labels.map(|(key, value)| (key.to_owned(), value.to_string()));
+                self.events.push(Event::Namespace {
+                    name: document.name.clone(),
+                    labels: labels.collect(),
+                });
+            }
+            Ok(Target::PriorityClass) => {
+                let class: api::PriorityClass = document.decode()?;
+                let inserted = self.reader.priorities.insert(&class);
+                inserted.map_err(|problem| {
+                    let source = &document.source;
+                    Box::new(Complaint::from_problem(
+                        source,
+                        &document.object(),
+                        &problem,
+                    ))
+                })?;
+                self.touch_groups();
+            }
+            Ok(Target::Workload(_)) => {
+                #[derive(serde::Deserialize)]
+                struct Owner {
+                    metadata: api::ObjectMeta,
+                }
+                let Owner { metadata } = document.decode()?;
+                self.owners.take(&document.kind, &metadata.name, &metadata);
+                self.touch_groups_of(metadata.namespace_or_default());
+            }
+            Ok(Target::Group(number)) if document.namespace.is_empty() => {
+                let name = (document.kind.clone(), document.name.clone());
+                let mut outcome = Ok(());
+                for namespace in self.namespaces.values_mut() {
+                    if let Some(dialect) = namespace.dialects.get_mut(number) {
+                        outcome = dialect.take(&document, Nanos::ZERO);
+                    }
+                }
+                self.clusterwide.insert(name, document);
+                self.changed_nodes.extend(self.nodes.keys().cloned());
+                self.touch_groups();
+                outcome?;
+            }
+            Ok(Target::Group(number)) => {
+                let name = document.namespace.clone();
+                let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name);
+                namespace.groups_changed = true;
+                self.changed_namespaces.insert(name);
+                if let Some(dialect) = namespace.dialects.get_mut(number) {
+                    dialect.take(&document, Nanos::ZERO)?;
+                }
+            }
+            Ok(Target::Node | Target::Pod | Target::Nobody) => {}
+            Err(accepted) => {
+                let value = document.api_version.as_str();
+                let refused = Severity::Refused;
+                let complaint = document.complaint(refused, "apiVersion", value, accepted);
+                return Err(Box::new(complaint));
+            }
+        }
+        Ok(())
+    }
+
+    /// An object of such a kind is gone.
+    pub fn object_gone(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
+        if namespace.is_empty() {
+            let key = (kind.to_owned(), name.to_owned());
+            if self.clusterwide.remove(&key).is_some() {
+                for namespace in self.namespaces.values_mut() {
+                    for dialect in &mut namespace.dialects {
+                        dialect.forget(group, kind, "", name);
+                    }
+                }
+                self.changed_nodes.extend(self.nodes.keys().cloned());
+                self.touch_groups();
+            }
+            return;
+        }
+        self.owners.forget(namespace, kind, name);
+        if let Some(known) = self.namespaces.get_mut(namespace) {
+            for dialect in &mut known.dialects {
+                dialect.forget(group, kind, namespace, name);
+            }
+            self.touch_groups_of(namespace);
+        }
+    }
+
+    /// The topology levels that nodes and groups speak of, coarse to fine.
+    pub fn levels(&mut self) -> Vec<String> {
+        let mut nodes = self.said_nodes();
+        let implied = self.imply(&mut nodes);
+        let gangs: Vec<GangSpec> = self
+            .namespaces
+            .values()
+            .flat_map(|namespace| namespace.told.values().cloned())
+            .collect();
+        levels::choose(&nodes, &implied, &gangs)
+    }
+
+    fn said_nodes(&self) -> BTreeMap<String, NodeSpec> {
+        let nodes = self.nodes.iter();
+        nodes
+            .map(|(name, node)| (name.clone(), node.said.clone()))
+            .collect()
+    }
+
+    /// Adds the labels that objects imply to nodes; returns them, coarse to fine.
+    fn imply(&mut self, nodes: &mut BTreeMap<String, NodeSpec>) -> Vec<String> {
+        let mut implied = Vec::new();
+        if self.clusterwide.is_empty() {
+            return implied;
+        }
+        for namespace in self.namespaces.values_mut() {
+            let mut complaints = Vec::new();
+            let levels = namespace.dialects.iter_mut();
+            implied = levels
+                .flat_map(|dialect| dialect.levels(nodes, &mut complaints))
+                .collect();
+        }
+        implied
+    }
+
+    fn touch_groups(&mut self) {
+        for (name, namespace) in &mut self.namespaces {
+            namespace.groups_changed = true;
+            self.changed_namespaces.insert(name.clone());
+        }
+    }
+
+    fn touch_groups_of(&mut self, name: &str) {
+        if let Some(namespace) = self.namespaces.get_mut(name) {
+            namespace.groups_changed = true;
+            self.changed_namespaces.insert(name.to_owned());
+        }
+    }
+
+    /// Keeps the list of shares that run, by node.
+    fn note_share(&mut self, name: &PodName, member: Option<&Member>) {
+        let known = self.namespaces.get(&name.0);
+        let known = known.and_then(|namespace| namespace.pods.get(&name.1));
+        let before = known
+            .and_then(|pod| share_on(&pod.member))
+            .map(str::to_owned);
+        let after = member.and_then(share_on).map(str::to_owned);
+        if before == after && after.is_none() {
+            return;
+        }
+        for node in before.iter().chain(&after) {
+            self.changed_nodes.insert(node.clone());
+        }
+        if let Some(node) = before
+            && let Some(shares) = self.shares_on.get_mut(&node)
+        {
+            shares.remove(name);
+        }
+        if let Some(node) = after {
+            self.shares_on.entry(node).or_default().insert(name.clone());
+        }
+    }
+
+    /// What the engine has to be told to be up to date. Cost: what changed, and the groups of the
+    /// namespaces where one did.
+    pub fn settle(&mut self) -> Vec<Event> {
+        self.settle_nodes();
+        for name in mem::take(&mut self.changed_namespaces) {
+            self.settle_namespace(&name);
+        }
+        mem::take(&mut self.events)
+    }
+
+    /// What is wrong with objects, since this was asked last.
+    pub fn complaints(&mut self) -> Vec<Complaint> {
+        mem::take(&mut self.complaints)
+    }
+
+    fn settle_nodes(&mut self) {
+        let changed = mem::take(&mut self.changed_nodes);
+        if changed.is_empty() {
+            return;
+        }
+        let mut nodes: BTreeMap<String, NodeSpec> = if self.clusterwide.is_empty() {
+            let known = changed.iter().filter_map(|name| {
+                let node = self.nodes.get(name)?;
+                Some((name.clone(), node.said.clone()))
+            });
+            known.collect()
+        } else {
+            let mut all = self.said_nodes();
+            self.imply(&mut all);
+            all
+        };
+        let mut shares = Vec::new();
+        let touched: BTreeSet<&String> = changed.iter().chain(nodes.keys()).collect();
+        let names = touched.iter().filter_map(|node| self.shares_on.get(*node));
+        for name in names.flatten() {
+            let namespace = self.namespaces.get(&name.0);
+            let pod = namespace.and_then(|namespace| namespace.pods.get(&name.1));
+            shares.extend(pod.map(|pod| {
+                let mut member = pod.member.clone();
+                // Told by nothing but what is worked out here.
+                member.spec.devices = None;
+                member
+            }));
+        }
+        cards::share_where_shared(&mut nodes, &mut shares);
+        // Which card of a node a share is on follows from all of them.
+        for share in shares {
+            let (namespace, name) = (&share.spec.namespace, &share.spec.name);
+            let Some(known) = self.namespaces.get_mut(namespace) else {
+                continue;
+            };
+            let Some(pod) = known.pods.get_mut(name) else {
+                continue;
+            };
+            if pod.member.spec.devices != share.spec.devices {
+                pod.member.spec.devices = share.spec.devices;
+                let member = pod.member.clone();
+                known.touch(&share.spec.name, &member);
+                self.changed_namespaces.insert(namespace.clone());
+            }
+        }
+        for (name, spec) in nodes {
+            let Some(node) = self.nodes.get_mut(&name) else {
+                continue;
+            };
+            if node.told.as_ref() != Some(&spec) {
+                node.told = Some(spec.clone());
+                self.events.push(Event::Node(spec));
+            }
+        }
+    }
+
+    fn settle_namespace(&mut self, name: &str) {
+        let Some(namespace) = self.namespaces.get_mut(name) else {
+            return;
+        };
+        let mut members: Vec<Member> = mem::take(&mut namespace.changed_pods)
+            .iter()
+            .filter_map(|pod| Some(namespace.pods.get(pod)?.member.clone()))
+            .filter(|member| member.link.is_none())
+            .collect();
+        let settles_groups = mem::take(&mut namespace.groups_changed);
+        if settles_groups {
+            let linked = namespace.pods.values().map(|pod| &pod.member);
+            members.extend(linked.filter(|member| member.link.is_some()).cloned());
+        }
+        for member in &mut members {
+            let template = &mut member.spec.template;
+            *template = self.reader.templates.relabel(template, &member.labels);
+        }
+        members.sort_by(|one, other| {
+            let order = |member: &Member| member.spec.created;
+            (order(one), &one.spec.name).cmp(&(order(other), &other.spec.name))
+        });
+        if settles_groups {
+            let mut roster = Roster::new();
+            for member in &mut members {
+                if let Some(link) = &member.link {
+                    roster.entry(link.key.clone()).or_default().push(member);
+                }
+            }
+            let mut complaints = Vec::new();
+            let mut around = Surroundings {
+                priority_class: &|name| self.reader.priorities.value(name),
+                owner_annotation: &|namespace, kind, name, annotation| {
+                    self.owners.annotation(namespace, kind, name, annotation)
+                },
+                complaints: &mut complaints,
+            };
+            let mut gone = mem::take(&mut namespace.told);
+            for dialect in &namespace.dialects {
+                for mut gang in dialect.gangs(&mut roster, &mut around) {
+                    gang.problem = gang.problem.take().or_else(|| gang.check().err());
+                    if gone.remove(&gang.key).as_ref() != Some(&gang) {
+                        self.events.push(Event::Gang(gang.clone()));
+                    }
+                    namespace.told.insert(gang.key.clone(), gang);
+                }
+            }
+            for (key, gang) in gone {
+                let uid = gang.uid;
+                self.events.push(Event::GangGone { key, uid });
+            }
+            self.complaints.append(&mut complaints);
+        }
+        let templates = &mut self.reader.templates;
+        cards::exclude_others(&mut members, templates, &mut self.complaints);
+        for member in members {
+            let Some(pod) = namespace.pods.get_mut(&member.spec.name) else {
+                continue;
+            };
+            if pod.told.as_ref() != Some(&member.spec) {
+                pod.told = Some(member.spec.clone());
+                self.events.push(Event::Pod(member.spec));
+            }
+        }
+    }
+}
+
+/// The node of a share that takes room on it.
+fn share_on(member: &Member) -> Option<&str> {
+    let cards = member.spec.template.cards.as_ref()?;
+    let is_share = matches!(cards.want, CardWant::Shares { .. });
+    member.spec.node.as_deref().filter(|_| is_share)
+}
+
+/// A namespace, with what is in no namespace if it is new.
+fn namespace_of<'a>(
+    namespaces: &'a mut BTreeMap<String, Namespace>,
+    clusterwide: &BTreeMap<(String, String), Document<'static>>,
+    name: &str,
+) -> &'a mut Namespace {
+    namespaces.entry(name.to_owned()).or_insert_with(|| {
+        let mut namespace = Namespace::default();
+        for document in clusterwide.values() {
+            if let Ok(Target::Group(number)) = target(document, &namespace.dialects)
+                && let Some(dialect) = namespace.dialects.get_mut(number)
+            {
+                // What is wrong with it was said when it came.
+                let _ = dialect.take(document, Nanos::ZERO);
+            }
+        }
+        namespace
+    })
+}
+
+impl Default for Namespace {
+    fn default() -> Self {
+        Self {
+            dialects: intake::dialects(),
+            pods: BTreeMap::new(),
+            told: BTreeMap::new(),
+            groups_changed: false,
+            changed_pods: BTreeSet::new(),
+        }
+    }
+}
+
+impl Namespace {
+    fn touch(&mut self, name: &str, member: &Member) {
+        if member.link.is_some() {
+            self.groups_changed = true;
+        } else {
+            self.changed_pods.insert(name.to_owned());
+        }
+    }
+
+    fn touch_all(&mut self) {
+        self.groups_changed = true;
+        self.changed_pods.extend(self.pods.keys().cloned());
+    }
+}

@@ -1,0 +1,315 @@
+//! Any order of changes ends in what a fresh list gives.
+
+use std::sync::Arc;
+
+use proptest::{prelude::*, sample::Index};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    load,
+    world::{Builder, Options},
+};
+
+/// What the cluster's objects are made from: small, so that they meet.
+#[derive(Clone, Debug)]
+enum Step {
+    Node {
+        node: u8,
+        cards: u8,
+    },
+    NodeGone(u8),
+    Group {
+        group: u8,
+        dialect: u8,
+        min: u8,
+    },
+    GroupGone {
+        group: u8,
+        dialect: u8,
+    },
+    Pod {
+        pod: u8,
+        group: u8,
+        node: u8,
+        shape: u8,
+    },
+    PodGone(u8),
+    Class {
+        value: i32,
+    },
+    /// Hand over what there is so far.
+    Settle,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        (0..3_u8, 0..4_u8).prop_map(|(node, cards)| Step::Node { node, cards }),
+        (0..3_u8).prop_map(Step::NodeGone),
+        (0..3_u8, 0..3_u8, 0..4_u8).prop_map(|(group, dialect, min)| Step::Group {
+            group,
+            dialect,
+            min
+        }),
+        (0..3_u8, 0..3_u8).prop_map(|(group, dialect)| Step::GroupGone { group, dialect }),
+        (0..6_u8, 0..10_u8, 0..6_u8, 0..6_u8).prop_map(|(pod, group, node, shape)| Step::Pod {
+            pod,
+            group,
+            node,
+            shape
+        }),
+        (0..6_u8).prop_map(Step::PodGone),
+        (0..3_i32).prop_map(|value| Step::Class { value }),
+        Just(Step::Settle),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+const API_VERSIONS: [&str; 3] = [
+    "scheduling.k8s.io/v1beta1",
+    "scheduling.volcano.sh/v1beta1",
+    "scheduling.x-k8s.io/v1alpha1",
+];
+
+fn node(node: u8, cards: u8) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": format!("n{node}")},
+        "status": {
+            "allocatable": {"cpu": "8", "pods": "20", "nvidia.com/gpu": cards.to_string()},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    })
+}
+
+fn group(group: u8, dialect: u8, min: u8) -> Value {
+    let spec = match dialect {
+        0 => json!({"schedulingPolicy": {"gang": {"minCount": min}}, "priorityClassName": "c"}),
+        1 => json!({"minMember": min, "priorityClassName": "c"}),
+        _ => json!({"minMember": min}),
+    };
+    json!({
+        "apiVersion": API_VERSIONS[usize::from(dialect)], "kind": "PodGroup",
+        "metadata": {
+            "name": format!("g{group}"), "namespace": "default", "uid": format!("g{group}-{dialect}"),
+            "creationTimestamp": "2026-01-31T12:00:00Z",
+        },
+        "spec": spec,
+    })
+}
+
+fn pod(pod: u8, group: u8, node: u8, shape: u8) -> Value {
+    let mut labels = json!({"app": "a"});
+    let mut annotations = json!({});
+    let mut spec = json!({
+        "schedulerName": if shape == 5 { "volcano" } else { "gangline" },
+        "priority": 0,
+        "containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}],
+    });
+    let name = format!("g{}", group % 3);
+    match group / 3 {
+        0 => spec["schedulingGroup"] = json!({"podGroupName": name}),
+        1 => annotations["scheduling.k8s.io/group-name"] = json!(name),
+        2 => labels["scheduling.x-k8s.io/pod-group"] = json!(name),
+        _ => {}
+    }
+    match shape {
+        1 => spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = json!("1"),
+        2 => annotations["gangline.io/share-memory"] = json!("1Gi"),
+        3 => {
+            spec["affinity"] = json!({"podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "kubernetes.io/hostname",
+                     "labelSelector": {"matchLabels": {"app": "a"}}}]}});
+        }
+        4 => {
+            annotations["gpu-fraction"] = json!("0.5");
+            labels["runai-gpu-group"] = json!("shared");
+        }
+        _ => {}
+    }
+    if node < 3 {
+        spec["nodeName"] = json!(format!("n{node}"));
+    }
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": format!("p{pod}"), "namespace": "default", "uid": format!("p{pod}-{shape}"),
+            "creationTimestamp": format!("2026-01-31T12:00:0{pod}Z"),
+            "labels": labels, "annotations": annotations,
+        },
+        "spec": spec,
+        "status": {"phase": if node < 3 { "Running" } else { "Pending" }},
+    })
+}
+
+fn class(value: i32) -> Value {
+    json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+           "metadata": {"name": "c"}, "value": value})
+}
+
+/// The cluster's objects by kind and name.
+type Objects = BTreeMap<(String, String), Value>;
+
+fn key(object: &Value) -> (String, String) {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let kind = format!("{} {}", text(&object["apiVersion"]), text(&object["kind"]));
+    (kind, text(&object["metadata"]["name"]))
+}
+
+fn document(object: &Value) -> Document<'static> {
+    Document::from_value(Source::file("the cluster"), object.clone()).unwrap()
+}
+
+/// Plays a step on the objects, and tells the mirror as a watch would.
+fn play(step: &Step, objects: &mut Objects, mirror: &mut Mirror, told: &mut Vec<Event>) {
+    let uid_of = |object: &Value| Uid::from_text(object["metadata"]["uid"].as_str().unwrap());
+    let object = match *step {
+        Step::Node {
+            node: number,
+            cards,
+        } => node(number, cards),
+        Step::Group {
+            group: number,
+            dialect,
+            min,
+        } => group(number, dialect, min),
+        Step::Pod {
+            pod: number,
+            group,
+            node,
+            shape,
+        } => pod(number, group, node, shape),
+        Step::Class { value } => class(value),
+        Step::NodeGone(number) => {
+            let name = format!("n{number}");
+            objects.remove(&("v1 Node".into(), name.clone()));
+            return mirror.node_gone(&name);
+        }
+        Step::GroupGone { group, dialect } => {
+            let version = API_VERSIONS[usize::from(dialect)];
+            let name = format!("g{group}");
+            objects.remove(&(format!("{version} PodGroup"), name.clone()));
+            let (api_group, _) = version.split_once('/').unwrap();
+            return mirror.object_gone(api_group, "PodGroup", "default", &name);
+        }
+        Step::PodGone(number) => {
+            let name = format!("p{number}");
+            if let Some(gone) = objects.remove(&("v1 Pod".into(), name.clone())) {
+                mirror.pod_gone("default", &name, uid_of(&gone));
+            }
+            return;
+        }
+        Step::Settle => return told.extend(mirror.settle()),
+    };
+    match object["kind"].as_str().unwrap() {
+        "Node" => mirror.node(&serde_json::from_value(object.clone()).unwrap()),
+        "Pod" => mirror.pod(&serde_json::from_value(object.clone()).unwrap()),
+        _ => mirror.object(document(&object)),
+    }
+    objects.insert(key(&object), object);
+}
+
+/// What an engine knows that was told all this: the last word about each object.
+fn known(events: impl IntoIterator<Item = Event>) -> BTreeMap<String, Event> {
+    let mut known = BTreeMap::new();
+    for event in events {
+        match &event {
+            Event::Node(node) => known.insert(format!("node {}", node.name), event),
+            Event::NodeGone { name } => known.remove(&format!("node {name}")),
+            Event::Gang(gang) => known.insert(format!("gang {:?}", gang.key), event),
+            Event::GangGone { key, uid } => {
+                let name = format!("gang {key:?}");
+                let is_it = matches!(known.get(&name), Some(Event::Gang(gang)) if gang.uid == *uid);
+                assert!(is_it, "{name} goes and was not there");
+                known.remove(&name)
+            }
+            Event::Pod(pod) => known.insert(format!("pod {:?}", pod.uid), event),
+            Event::PodGone { uid } => known.remove(&format!("pod {uid:?}")),
+            Event::Namespace { name, .. } => known.insert(format!("namespace {name}"), event),
+            other => panic!("{other:?}"),
+        };
+    }
+    known
+}
+
+/// The same without labels that no rule of these pods names: templates made while one did keep them, and
+/// nobody can tell.
+fn without_unnamed(
+    mut known: BTreeMap<String, Event>,
+    objects: &Objects,
+) -> BTreeMap<String, Event> {
+    let mut pods = objects.values();
+    let is_named = pods.any(|object| object["spec"]["affinity"].is_object());
+    for event in known.values_mut() {
+        if let Event::Pod(pod) = event
+            && !is_named
+        {
+            Arc::make_mut(&mut pod.template).labels.clear();
+        }
+    }
+    known
+}
+
+fn fresh(objects: &Objects) -> BTreeMap<String, Event> {
+    let options = Options {
+        levels: None,
+        scheduler_names: vec!["gangline".into()],
+    };
+    let mut progress = |_, _| {};
+    let mut builder = Builder::new(&options, &mut progress);
+    let list = json!({"apiVersion": "v1", "kind": "List",
+                      "items": objects.values().collect::<Vec<_>>()});
+    let text = list.to_string();
+    builder.read(|builder| load::load_bytes("list", text.as_bytes(), builder));
+    known(builder.finish().events)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_order_of_changes_ends_in_what_a_fresh_list_gives(steps in steps(), cut in any::<Index>()) {
+        let mut mirror = Mirror::new(["gangline".to_owned()]);
+        let mut objects = Objects::new();
+        let mut told = Vec::new();
+        for step in &steps {
+            play(step, &mut objects, &mut mirror, &mut told);
+        }
+        told.extend(mirror.settle());
+        prop_assert_eq!(without_unnamed(known(told), &objects), fresh(&objects));
+        // The same objects in another order, from the start.
+        let mut again = Mirror::new(["gangline".to_owned()]);
+        let mut all: Vec<&Value> = objects.values().collect();
+        let cut = cut.index(all.len().max(1));
+        let cut = cut.min(all.len());
+        all.rotate_left(cut);
+        for object in all {
+            match object["kind"].as_str().unwrap() {
+                "Node" => again.node(&serde_json::from_value(object.clone()).unwrap()),
+                "Pod" => again.pod(&serde_json::from_value(object.clone()).unwrap()),
+                _ => again.object(document(object)),
+            }
+        }
+        prop_assert_eq!(known(again.settle()), fresh(&objects));
+    }
+}
+
+#[test]
+fn a_quiet_cluster_tells_nothing() {
+    let mut mirror = Mirror::new(["gangline".to_owned()]);
+    for object in [node(0, 2), group(0, 1, 2), pod(0, 3, 9, 1)] {
+        for _ in 0..2 {
+            match object["kind"].as_str().unwrap() {
+                "Node" => mirror.node(&serde_json::from_value(object.clone()).unwrap()),
+                "Pod" => mirror.pod(&serde_json::from_value(object.clone()).unwrap()),
+                _ => mirror.object(document(&object)),
+            }
+        }
+    }
+    assert_eq!(mirror.settle().len(), 3);
+    mirror.pod(&serde_json::from_value(pod(0, 3, 9, 1)).unwrap());
+    mirror.node(&serde_json::from_value(node(0, 2)).unwrap());
+    mirror.object(document(&group(0, 1, 2)));
+    assert_eq!(mirror.settle(), []);
+}
