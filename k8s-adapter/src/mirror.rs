@@ -15,6 +15,7 @@ use std::{
 use gangline::{
     Event,
     cluster::NodeSpec,
+    device::Devices,
     gang::{GangKey, GangSpec, PodSpec},
     request::CardWant,
     units::{Nanos, Uid},
@@ -77,6 +78,8 @@ struct Namespace {
 
 struct Pod {
     member: Member,
+    /// The devices that it says it has.
+    devices: Option<Devices>,
     told: Option<PodSpec>,
 }
 
@@ -147,11 +150,17 @@ impl Mirror {
         self.note_share(&name, Some(&member));
         let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name.0);
         namespace.touch(&name.1, &member);
+        let devices = member.spec.devices;
         if let Some(known) = namespace.pods.get_mut(&name.1) {
+            known.devices = devices;
             let before = mem::replace(&mut known.member, member);
             namespace.groups_changed |= before.link.is_some();
         } else {
-            let pod = Pod { member, told: None };
+            let pod = Pod {
+                member,
+                devices,
+                told: None,
+            };
             namespace.pods.insert(name.1, pod);
         }
         self.changed_namespaces.insert(name.0);
@@ -419,8 +428,8 @@ impl Mirror {
             let pod = namespace.and_then(|namespace| namespace.pods.get(&name.1));
             shares.extend(pod.map(|pod| {
                 let mut member = pod.member.clone();
-                // Told by nothing but what is worked out here.
-                member.spec.devices = None;
+                // Worked out here only where the pod does not say it.
+                member.spec.devices = pod.devices;
                 member
             }));
         }

@@ -33,6 +33,9 @@ mod tree;
 
 use hypernode::{HyperNodeSpec, Tiers};
 
+#[cfg(feature = "live")]
+pub(super) use hypernode::implies;
+
 const SOURCE: &str = "volcano";
 const SCHEDULER: &str = "volcano";
 /// The annotation that its scheduler reads, and the one that is also defined.

@@ -14,6 +14,7 @@ use gangline::{
 
 use crate::{
     annotations::nearest,
+    intake,
     load::{Complaint, Severity, Source},
 };
 
@@ -86,6 +87,25 @@ pub(crate) fn choose(
         }
     }
     levels.into_iter().map(|(label, _)| label).collect()
+}
+
+/// Whether a node or a group speaks of a level that is not among the known ones.
+#[cfg(feature = "live")]
+pub(crate) fn are_new(event: &gangline::Event, known: &[String]) -> bool {
+    let is_new = |label: &str| !known.iter().any(|level| level == label);
+    match event {
+        gangline::Event::Node(node) => node.labels.keys().any(|label| {
+            let is_level = WELL_KNOWN.contains(&label.as_str()) || intake::implies(label);
+            is_level && is_new(label)
+        }),
+        gangline::Event::Gang(gang) => {
+            let mut named = BTreeSet::new();
+            collect(&gang.root, &mut named);
+            named.remove(NODE_LEVEL);
+            named.iter().any(|label| is_new(label))
+        }
+        _ => false,
+    }
 }
 
 /// Complains about levels that somebody named and that no node has.

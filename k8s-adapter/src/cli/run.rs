@@ -1,0 +1,78 @@
+//! `gangline run`: the scheduler beside a cluster.
+
+use std::{io, net::SocketAddr, path::PathBuf};
+
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::{EnvFilter, fmt};
+
+use super::{CliError, Ending};
+use crate::live::{self, Options};
+
+/// Schedule the pods of a cluster
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit codes: 0 stopped by SIGTERM or SIGINT, 1 an error")]
+pub(super) struct Args {
+    /// How to reach the cluster; looked for where kubectl does when absent, then as a pod's service
+    /// account
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Which context of the kubeconfig; its current one when absent
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Schedule pods whose schedulerName is this; may be given more than once
+    #[arg(long = "scheduler-name", value_name = "NAME", default_value = "gangline")]
+    scheduler_names: Vec<String>,
+    /// Answer /healthz and /readyz on this address, such as 0.0.0.0:8080
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// How the log is written, on standard error
+    #[arg(long, value_enum, default_value_t)]
+    log_format: LogFormat,
+    /// What is logged: error, warn, info, debug or trace, also by part, such as info,kube=debug
+    #[arg(long, value_name = "LEVELS", default_value = "info")]
+    log: String,
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// A JSON object a line
+    Json,
+}
+
+pub(super) fn run(args: Args) -> Result<Ending, CliError> {
+    let filter = EnvFilter::try_new(&args.log).map_err(|error| CliError::Log {
+        value: args.log.clone(),
+        message: error.to_string(),
+    })?;
+    let log = fmt().with_env_filter(filter).with_writer(io::stderr);
+    match args.log_format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(CliError::Runtime)?;
+    let options = Options {
+        kubeconfig: args.kubeconfig,
+        context: args.context,
+        scheduler_names: args.scheduler_names,
+        listen: args.listen,
+    };
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate()).map_err(CliError::Runtime)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(CliError::Runtime)?;
+        let stop = async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        };
+        live::run(options, stop).await?;
+        Ok(Ending::Good)
+    })
+}
