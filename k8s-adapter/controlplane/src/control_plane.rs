@@ -1,34 +1,51 @@
 //! A control plane that runs.
 //!
 //! Its programs are reached by the URL, token and kubeconfig that it gives out. Tests may pause, kill
-//! and restart each; dropping it ends all and removes its directory.
+//! and restart each, and put objects in; dropping it ends all and removes its directory.
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
 
 use rustix::process::Signal;
-use tempfile::TempDir;
 
-use crate::{Answer, Builder, Error, Program, http::Http, layout::Layout, process::Process};
+use crate::{
+    Answer, Builder, Error, Lines, Node, Program, apply,
+    guard::Guard,
+    http::{Call, Http},
+    layout::Layout,
+    process::Process,
+};
 
 /// Two seconds are usual; a busy machine with two cores may need a minute.
-const PATIENCE: Duration = Duration::from_mins(5);
-const POLL: Duration = Duration::from_millis(25);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
+pub(crate) const POLL: Duration = Duration::from_millis(25);
 
-/// A running control plane. It ends when this is dropped.
+const JSON: &str = "application/json";
+/// Where the logs of tests that failed stay.
+const KEPT_LOGS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../target/controlplane-logs"
+);
+
+/// A running control plane. It ends when this is dropped, and shows its logs then, unless
+/// [`passed`](Self::passed) was called.
 #[derive(Debug)]
 pub struct ControlPlane {
     processes: BTreeMap<Program, Process>,
     layout: Layout,
     probe: Http,
     client: Http,
-    // Last, so that it is removed when nobody writes there any more.
-    directory: TempDir,
+    /// Whether somebody uses it who has not said yet that all went well.
+    in_use: bool,
+    directory: PathBuf,
+    // Last: it removes the directory, where nobody may write any more then.
+    guard: Guard,
 }
 
 impl ControlPlane {
@@ -42,12 +59,14 @@ impl ControlPlane {
             .prefix("gangline-controlplane-")
             .tempdir()
             .map_err(Error::io("make a temporary directory"))?;
-        let layout = Layout::create(directory.path())?;
+        let guard = Guard::new(directory.path())?;
+        let directory = directory.keep();
+        let layout = Layout::create(&directory)?;
         let process = |&program: &Program| {
             let arguments = layout.arguments(program, builder);
             (
                 program,
-                Process::new(program, programs, directory.path(), arguments),
+                Process::new(program, programs, &directory, arguments),
             )
         };
         let processes = builder.programs.iter().map(process).collect();
@@ -56,24 +75,35 @@ impl ControlPlane {
             layout,
             probe: Http::trusting_all(),
             client: Http::trusting(&[]),
+            in_use: false,
             directory,
+            guard,
         };
         // The API server waits for etcd by itself; its clients would log and sleep.
-        control_plane.process(Program::Etcd)?.start()?;
-        control_plane.process(Program::ApiServer)?.start()?;
+        control_plane.launch(Program::Etcd)?;
+        control_plane.launch(Program::ApiServer)?;
         control_plane.wait_until_ready(Program::ApiServer)?;
         let certificates = control_plane.layout.certificates();
         let pem = fs::read(&certificates)
             .map_err(Error::io(format!("read {}", certificates.display())))?;
         control_plane.client = Http::trusting(&pem);
 
-        for process in control_plane.processes.values_mut() {
-            process.start()?;
+        for &program in &builder.programs {
+            control_plane.launch(program)?;
         }
         for &program in &builder.programs {
             control_plane.wait_until_ready(program)?;
         }
+        if builder.programs.contains(&Program::ControllerManager) {
+            control_plane.wait_until_pods_are_taken()?;
+        }
+        control_plane.in_use = true;
         Ok(control_plane)
+    }
+
+    /// Ends it like a drop, but quietly: the test has passed.
+    pub fn passed(mut self) {
+        self.in_use = false;
     }
 
     /// A kubeconfig with all rights.
@@ -98,7 +128,7 @@ impl ControlPlane {
 
     /// A directory of this control plane, where a test may put files too; it goes with it.
     pub fn directory(&self) -> &Path {
-        self.directory.path()
+        &self.directory
     }
 
     /// A program's process id, to measure it. None while it does not run.
@@ -114,16 +144,63 @@ impl ControlPlane {
             .log()
     }
 
+    /// Makes a command's process end when this process does, however that ends, or when this control
+    /// plane is dropped; and gives it the kubeconfig in `KUBECONFIG`. It leaves the terminal's group.
+    pub fn attach(&self, command: &mut Command) {
+        self.guard.attach(command);
+        command.env("KUBECONFIG", self.kubeconfig());
+    }
+
     /// `GET` with all rights; `path` begins with a slash.
     pub fn get(&self, path: &str) -> Result<Answer, Error> {
         self.client
-            .send("GET", &(self.url() + path), Some(self.token()), None)
+            .send(&self.call("GET", &self.url_of(path)), None)
     }
 
     /// `POST` of JSON with all rights; `path` begins with a slash.
     pub fn post(&self, path: &str, json: &str) -> Result<Answer, Error> {
+        self.request("POST", path, JSON, json)
+    }
+
+    /// `DELETE` with all rights; `path` begins with a slash.
+    pub fn delete(&self, path: &str) -> Result<Answer, Error> {
         self.client
-            .send("POST", &(self.url() + path), Some(self.token()), Some(json))
+            .send(&self.call("DELETE", &self.url_of(path)), None)
+    }
+
+    /// A request with any method and body, with all rights; `path` begins with a slash.
+    pub fn request(
+        &self,
+        method: &'static str,
+        path: &str,
+        content_type: &str,
+        body: &str,
+    ) -> Result<Answer, Error> {
+        self.client.send(
+            &self.call(method, &self.url_of(path)),
+            Some((content_type, body)),
+        )
+    }
+
+    /// The lines of a long answer while it comes: for a path with `watch=true` the events, as JSON.
+    /// Ends when the API server ends it (`timeoutSeconds`), fails when that is killed.
+    pub fn lines(&self, path: &str) -> Result<Lines, Error> {
+        self.client.lines(&self.call("GET", &self.url_of(path)))
+    }
+
+    /// Creates or changes the objects of a YAML text, in its order: nodes, definitions of custom
+    /// resources and their objects, anything. Takes lists and several documents; a namespaced object
+    /// without a namespace is put into `default`; a status is written too.
+    pub fn apply(&self, yaml: &str) -> Result<(), Error> {
+        apply::apply(self, yaml)
+    }
+
+    /// Creates a node.
+    pub fn create_node(&self, node: &Node) -> Result<(), Error> {
+        let path = "/api/v1/nodes";
+        self.post(path, &node.json().to_string())?
+            .expect_success(path)
+            .map(drop)
     }
 
     /// Stops a program where it stands (`SIGSTOP`): its connections stay and nothing answers.
@@ -146,9 +223,8 @@ impl ControlPlane {
     pub fn restart(&mut self, program: Program) -> Result<(), Error> {
         let since = Instant::now();
         loop {
-            let process = self.process(program)?;
-            process.kill()?;
-            process.start()?;
+            self.kill(program)?;
+            self.launch(program)?;
             match self.wait_until_ready(program) {
                 // A connection of somebody else holds our port as its own end; such do not last.
                 Err(error) if error.is_lost_port() && since.elapsed() < PATIENCE => {
@@ -157,6 +233,27 @@ impl ControlPlane {
                 result => return result,
             }
         }
+    }
+
+    fn url_of(&self, path: &str) -> String {
+        self.url() + path
+    }
+
+    fn call<'a>(&'a self, method: &'static str, url: &'a str) -> Call<'a> {
+        Call {
+            method,
+            url,
+            token: self.token(),
+        }
+    }
+
+    /// Starts a program that does not run yet, and does not wait for it.
+    fn launch(&mut self, program: Program) -> Result<(), Error> {
+        let process = self
+            .processes
+            .get_mut(&program)
+            .ok_or(Error::NotRunning { program })?;
+        process.start(&self.guard)
     }
 
     fn process(&mut self, program: Program) -> Result<&mut Process, Error> {
@@ -170,7 +267,7 @@ impl ControlPlane {
         let url = self.layout.ready_url(program);
         let since = Instant::now();
         loop {
-            let answer = self.probe.send("GET", &url, Some(&self.layout.token), None);
+            let answer = self.probe.send(&self.call("GET", &url), None);
             // After the answer, so that it is not a stranger's on a port that ours could not have.
             for process in self.processes.values_mut() {
                 if let Some(status) = process.ended()? {
@@ -200,19 +297,52 @@ impl ControlPlane {
             thread::sleep(POLL);
         }
     }
+
+    /// The controller manager has made the service account without which no pod is taken.
+    fn wait_until_pods_are_taken(&self) -> Result<(), Error> {
+        let path = "/api/v1/namespaces/default/serviceaccounts/default";
+        let since = Instant::now();
+        loop {
+            let answer = self.get(path)?;
+            if answer.status == 200 || since.elapsed() > PATIENCE {
+                return answer.expect_success(path).map(drop);
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Copies the logs to where they stay, and shows the end of each.
+    fn show_logs(&self) {
+        let kept = self.keep_logs();
+        for process in self.processes.values() {
+            eprintln!(
+                "--- the end of {}'s log:\n{}",
+                process.program,
+                process.end_of_log()
+            );
+        }
+        match kept {
+            Ok(directory) => eprintln!("--- the whole logs: {}", directory.display()),
+            Err(error) => eprintln!("--- cannot keep the logs: {error}"),
+        }
+    }
+
+    fn keep_logs(&self) -> io::Result<PathBuf> {
+        let name = self.directory.file_name().unwrap_or_default();
+        let logs = Path::new(KEPT_LOGS).join(name);
+        fs::create_dir_all(&logs)?;
+        for process in self.processes.values() {
+            let log = process.log_file();
+            fs::copy(log, logs.join(log.file_name().unwrap_or_default()))?;
+        }
+        logs.canonicalize()
+    }
 }
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
-        if thread::panicking() {
-            // The directory goes, so what a failed test's reader wants to see is shown here.
-            for process in self.processes.values() {
-                eprintln!(
-                    "--- the end of {}'s log:\n{}",
-                    process.program,
-                    process.end_of_log()
-                );
-            }
+        if self.in_use {
+            self.show_logs();
         }
         // The API server before etcd: without etcd it would hang. The others first, as they would
         // only complain.

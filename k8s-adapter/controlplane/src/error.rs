@@ -55,6 +55,24 @@ pub enum Error {
         /// Which one.
         program: Program,
     },
+    /// What a test wants to put into a control plane makes no sense.
+    #[error("{what}: {reason}")]
+    Input {
+        /// The text, field or kind.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The API server says no.
+    #[error("{path}: status {status}: {body}")]
+    Refused {
+        /// The request's path.
+        path: String,
+        /// The answer's HTTP status.
+        status: u16,
+        /// The answer's body.
+        body: String,
+    },
     /// No answer to a request.
     #[error("{method} {url}: {reason}")]
     Http {

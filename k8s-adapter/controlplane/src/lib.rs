@@ -6,37 +6,42 @@
 //! `.ci/controlplane`, which builds them at first use.
 //!
 //! ```no_run
-//! use gangline_controlplane::{ControlPlane, Program};
+//! use gangline_controlplane::{ControlPlane, Node, Program};
 //!
 //! # fn main() -> Result<(), gangline_controlplane::Error> {
 //! let mut control_plane = ControlPlane::builder().controller_manager().kwok().start()?;
+//! control_plane.create_node(&Node::new("one").resource("nvidia.com/gpu", "8"))?;
 //! println!("export KUBECONFIG={}", control_plane.kubeconfig().display());
 //! control_plane.kill(Program::ApiServer)?;
 //! control_plane.restart(Program::ApiServer)?;
+//! control_plane.passed();
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! This crate is no client: tests bring their own, and get a kubeconfig with all rights, a URL and a
-//! token. It never touches a cluster that it did not start.
+//! This crate is hardly a client: tests bring their own, and get a kubeconfig with all rights, a URL and
+//! a token; what is here prepares and watches a test. It never touches a cluster that it did not start.
 //!
-//! No program outlives its test, also when that is killed: on Linux the kernel ends the programs with
-//! the process that started them, for which `setpriv` (of util-linux) asks. Where there is no
-//! `setpriv`, a test that is killed leaves its programs behind; one that panics does not. The
-//! directory of state stays where a test is killed.
+//! A control plane leaves neither processes nor files behind, also when its test panics or is killed:
+//! see `guard.rs`. What stays on purpose are the logs of a test that failed, which is one that did not
+//! end with [`ControlPlane::passed`]: they are copied to `target/controlplane-logs`.
 #![forbid(unsafe_code)]
 
+mod apply;
 mod builder;
 mod control_plane;
 mod error;
+mod guard;
 mod http;
 mod key;
 mod layout;
+mod node;
 mod process;
 mod program;
 
 pub use builder::Builder;
 pub use control_plane::ControlPlane;
 pub use error::Error;
-pub use http::Answer;
+pub use http::{Answer, Lines};
+pub use node::Node;
 pub use program::{Program, directory_of_programs};

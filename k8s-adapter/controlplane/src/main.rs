@@ -37,10 +37,12 @@ fn main() -> ExitCode {
             }
         };
     }
-    match builder
-        .start()
-        .and_then(|control_plane| show_until_input_ends(&control_plane))
-    {
+    let shown = builder.start().and_then(|control_plane| {
+        let shown = show_until_input_ends(&control_plane);
+        control_plane.passed();
+        shown
+    });
+    match shown {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

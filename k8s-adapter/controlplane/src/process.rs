@@ -8,16 +8,11 @@ use std::{
     io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{
-        OnceLock,
-        mpsc::{Sender, channel},
-    },
-    thread,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Error, Program};
+use crate::{Error, Program, guard::Guard};
 
 /// So much of a log's end tells why a program ended; it is also where a lost port shows.
 const LOG_END_BYTES: u64 = 8192;
@@ -55,7 +50,7 @@ impl Process {
     }
 
     /// Starts it; where it runs already, does nothing.
-    pub(crate) fn start(&mut self) -> Result<(), Error> {
+    pub(crate) fn start(&mut self, guard: &Guard) -> Result<(), Error> {
         if self.child.is_some() {
             return Ok(());
         }
@@ -66,7 +61,8 @@ impl Process {
             .open(&self.log)
             .map_err(Error::io(at_log()))?;
         self.log_start = log.metadata().map_err(Error::io(at_log()))?.len();
-        let mut command = dying_with_us(&self.file);
+        let mut command = Command::new(&self.file);
+        guard.attach(&mut command);
         command
             .args(&self.arguments)
             // Neither a kubeconfig nor a proxy of whoever runs the tests.
@@ -77,7 +73,9 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(Error::io(at_log()))?)
             .stderr(log);
-        let child = spawn(command).map_err(Error::io(format!("start {}", self.file.display())))?;
+        let child = command
+            .spawn()
+            .map_err(Error::io(format!("start {}", self.file.display())))?;
         self.child = Some(child);
         Ok(())
     }
@@ -128,6 +126,11 @@ impl Process {
         read_from(&self.log, 0).map_err(Error::io(format!("read {}", self.log.display())))
     }
 
+    /// The file that it writes to.
+    pub(crate) fn log_file(&self) -> &Path {
+        &self.log
+    }
+
     /// The last lines of the present run.
     pub(crate) fn end_of_log(&self) -> String {
         let length = self.log.metadata().map_or(0, |metadata| metadata.len());
@@ -149,44 +152,4 @@ fn read_from(path: &Path, start: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// A command for the program that the kernel ends when the thread that starts it ends. `setpriv`
-/// becomes the program, so the process id stays.
-fn dying_with_us(file: &Path) -> Command {
-    static SETPRIV: OnceLock<bool> = OnceLock::new();
-    let usable = *SETPRIV.get_or_init(|| {
-        let help = Command::new("setpriv")
-            .arg("--help")
-            .stdin(Stdio::null())
-            .output();
-        help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--pdeathsig"))
-    });
-    if !usable {
-        return Command::new(file);
-    }
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).arg(file);
-    command
-}
-
-/// Starts a command from a thread that lives as long as this process: a child that the kernel ends
-/// with its parent ends with the parent's *thread*, and tests' threads come and go.
-fn spawn(command: Command) -> io::Result<Child> {
-    type Order = (Command, Sender<io::Result<Child>>);
-    static ORDERS: OnceLock<Sender<Order>> = OnceLock::new();
-    let orders = ORDERS.get_or_init(|| {
-        let (sender, receiver) = channel::<Order>();
-        thread::spawn(move || {
-            for (mut command, answer) in receiver {
-                // Who gave the order waits for the answer.
-                drop(answer.send(command.spawn()));
-            }
-        });
-        sender
-    });
-    let (sender, receiver) = channel();
-    let gone = || io::Error::other("the thread that starts programs is gone");
-    orders.send((command, sender)).map_err(|_| gone())?;
-    receiver.recv().map_err(|_| gone())?
 }
