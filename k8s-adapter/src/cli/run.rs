@@ -20,7 +20,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
     /// Schedule pods whose schedulerName is this; may be given more than once
-    #[arg(long = "scheduler-name", value_name = "NAME", default_value = "gangline")]
+    #[arg(
+        long = "scheduler-name",
+        value_name = "NAME",
+        default_value = "gangline"
+    )]
     scheduler_names: Vec<String>,
     /// Answer /healthz and /readyz on this address, such as 0.0.0.0:8080
     #[arg(long, value_name = "ADDRESS")]
