@@ -51,6 +51,8 @@ pub struct Options {
     pub scheduler_names: Vec<String>,
     /// Where `/healthz` and `/readyz` are answered.
     pub listen: Option<SocketAddr>,
+    /// How the engine decides. The topology levels are found in the nodes' labels.
+    pub engine: gangline::Config,
 }
 
 /// Why the scheduler cannot run.
@@ -100,7 +102,7 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
         news,
     };
     let names = options.scheduler_names.into_iter().collect();
-    let driver = Driver::new(names, clock, &lines, Arc::clone(&health));
+    let driver = Driver::new(names, options.engine, clock, &lines, Arc::clone(&health));
     let binder = Binder::new(client.clone(), report_sender);
 
     let server = async {

@@ -91,16 +91,14 @@ struct Waiting {
 impl Driver {
     pub(super) fn new(
         scheduler_names: BTreeSet<String>,
+        config: Config,
         clock: Clock,
         lines: &Lines,
         health: Arc<Health>,
     ) -> Self {
         Self {
             mirror: Mirror::new(scheduler_names.iter().cloned()),
-            scheduler: Scheduler::new(Config {
-                scoring: crate::DEFAULT_SCORING,
-                ..Config::default()
-            }),
+            scheduler: Scheduler::new(config),
             clock,
             plans: lines.plans.clone(),
             evictions: lines.evictions.clone(),
