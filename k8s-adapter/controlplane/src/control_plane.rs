@@ -43,7 +43,6 @@ pub struct ControlPlane {
     client: Http,
     /// Whether somebody uses it who has not said yet that all went well.
     in_use: bool,
-    directory: PathBuf,
     // Last: it removes the directory, where nobody may write any more then.
     guard: Guard,
 }
@@ -55,18 +54,13 @@ impl ControlPlane {
     }
 
     pub(crate) fn start(builder: &Builder, programs: &Path) -> Result<Self, Error> {
-        let directory = tempfile::Builder::new()
-            .prefix("gangline-controlplane-")
-            .tempdir()
-            .map_err(Error::io("make a temporary directory"))?;
-        let guard = Guard::new(directory.path())?;
-        let directory = directory.keep();
-        let layout = Layout::create(&directory)?;
+        let guard = Guard::new()?;
+        let layout = Layout::create(guard.directory())?;
         let process = |&program: &Program| {
             let arguments = layout.arguments(program, builder);
             (
                 program,
-                Process::new(program, programs, &directory, arguments),
+                Process::new(program, programs, guard.directory(), arguments),
             )
         };
         let processes = builder.programs.iter().map(process).collect();
@@ -76,7 +70,6 @@ impl ControlPlane {
             probe: Http::trusting_all(),
             client: Http::trusting(&[]),
             in_use: false,
-            directory,
             guard,
         };
         // The API server waits for etcd by itself; its clients would log and sleep.
@@ -128,7 +121,7 @@ impl ControlPlane {
 
     /// A directory of this control plane, where a test may put files too; it goes with it.
     pub fn directory(&self) -> &Path {
-        &self.directory
+        self.guard.directory()
     }
 
     /// A program's process id, to measure it. None while it does not run.
@@ -328,7 +321,7 @@ impl ControlPlane {
     }
 
     fn keep_logs(&self) -> io::Result<PathBuf> {
-        let name = self.directory.file_name().unwrap_or_default();
+        let name = self.directory().file_name().unwrap_or_default();
         let logs = Path::new(KEPT_LOGS).join(name);
         fs::create_dir_all(&logs)?;
         for process in self.processes.values() {
