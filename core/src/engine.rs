@@ -163,13 +163,11 @@ pub struct Scheduler {
     placements: Vec<Placement>,
     cycle: cycle::Scratch,
     decision_hash: u64,
-    /// Cards of held pods while their node is described anew.
-    remembered_devices: Vec<(PodIx, Devices)>,
     /// What a node's pods are dealt from, kept for its memory.
     dealt: Inventory,
-    /// Who wants devices of a node, and who gets which: kept for their memory too.
-    wanting: Vec<(bool, Uid, PodIx)>,
-    given: Vec<(PodIx, Devices)>,
+    /// Who holds devices of a node, and which: kept for their memory too.
+    holders: Vec<(Uid, PodIx)>,
+    held: Vec<Devices>,
     /// For the usual mix.
     asked: market::Asked,
     placed_since_prices: u32,
@@ -204,10 +202,9 @@ impl Scheduler {
             placements: Vec::new(),
             cycle: cycle::Scratch::default(),
             decision_hash: 0,
-            remembered_devices: Vec::new(),
             dealt: Inventory::default(),
-            wanting: Vec::new(),
-            given: Vec::new(),
+            holders: Vec::new(),
+            held: Vec::new(),
             asked: market::Asked::default(),
             placed_since_prices: 0,
             prices_last: 0,

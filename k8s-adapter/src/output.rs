@@ -534,7 +534,7 @@ pub fn card_totals(nodes: &[NodeView<'_>]) -> BTreeMap<String, CardTotals> {
             let free = if node.unschedulable || is_away(node.taints) {
                 CardSet::EMPTY
             } else {
-                rest.difference(cards.unhealthy).difference(cards.over_used)
+                rest.difference(cards.closed())
             };
             kind.total += cards.all.len();
             kind.held += held.len();

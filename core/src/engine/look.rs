@@ -221,7 +221,7 @@ impl Scheduler {
                     .collect(),
                 all: pool.all,
                 unhealthy: pool.unhealthy,
-                over_used: pool.over_used,
+                in_doubt: pool.in_doubt,
                 memory_mib: pool.hardware.memory_mib,
                 parts,
                 held: held

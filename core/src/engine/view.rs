@@ -122,9 +122,9 @@ pub struct CardsView<'a> {
     pub all: CardSet,
     /// Those that must not be given out.
     pub unhealthy: CardSet,
-    /// Those of which nobody knows what is used: pods that are there need more than there is. Nothing
-    /// more of them is given.
-    pub over_used: CardSet,
+    /// Those of which nobody knows what is used: pods that are there need more than there is, or told of
+    /// cards that are not as they say. Nothing more of them is given.
+    pub in_doubt: CardSet,
     /// Memory of one card in MiB; 0 when nobody told.
     pub memory_mib: u32,
     /// Who holds which, whole or in part.
@@ -143,6 +143,11 @@ pub struct CardsView<'a> {
 }
 
 impl CardsView<'_> {
+    /// Those of which nothing is given, whoever has them.
+    pub fn closed(&self) -> CardSet {
+        self.unhealthy.union(self.in_doubt).intersection(self.all)
+    }
+
     /// How a card may be used.
     pub fn mode(&self, card: u32) -> &CardMode {
         let mode = match self.modes {

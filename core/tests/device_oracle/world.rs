@@ -392,7 +392,9 @@ fn said(random: &mut Random, node: &NodeSpec, template: &Template) -> Devices {
     let (Some(cards), Some(ask)) = (node.cards.first(), &template.cards) else {
         return Devices::NONE;
     };
-    let card = |random: &mut Random| random.below(u64::from(cards.count)) as u8;
+    // Of one card more: it is gone since.
+    let count = u64::from(cards.count) + u64::from(random.chance(20));
+    let card = |random: &mut Random| random.below(count) as u8;
     let mut devices = Devices::NONE;
     match &ask.want {
         CardWant::Whole(count) => {

@@ -238,22 +238,161 @@ impl Room {
 /// A pod that runs on a node.
 pub struct Runs<'a> {
     pub template: &'a Template,
+    /// What it is counted with.
     pub devices: Devices,
-    /// It told that it has these.
-    pub is_told: bool,
+    /// What it told.
+    pub told: Option<Devices>,
 }
 
-/// The cards of a node of which nobody knows what its pods use: on which one can be that did not tell its
-/// devices and that has too few, or shares a card with others that together need more than it has. Pods
-/// that no such card could serve do not count.
+impl Runs<'_> {
+    /// What it told, if that can be an answer to its request at all: of its kind, and not more than it.
+    fn answer(&self) -> Option<Devices> {
+        let (told, ask) = (self.told?, self.template.cards.as_ref()?);
+        let slices: Vec<Slice> = told.slices().collect();
+        let is_slice = |slice: &Slice| ![Slice::SHARE, Slice::REPLICA].contains(&slice.profile);
+        let of_kind = |slice: &Slice| match ask.want {
+            CardWant::Whole(_) => false,
+            CardWant::Slices { .. } => slice.card == Slice::NO_CARD || is_slice(slice),
+            CardWant::Shares { .. } => slice.profile == Slice::SHARE,
+            CardWant::Replicas { .. } => slice.profile == Slice::REPLICA,
+        };
+        let mut on: Vec<u32> = slices.iter().map(|slice| slice.card.into()).collect();
+        on.retain(|&card| card < 64);
+        on.sort_unstable();
+        on.dedup();
+        let is_answer = if let CardWant::Whole(count) = ask.want {
+            slices.is_empty() && told.cards.len() <= count && !told.cards.is_empty()
+        } else {
+            let wanted = match &ask.want {
+                CardWant::Slices { slices, .. } => slices.iter().map(|slice| slice.count).sum(),
+                CardWant::Shares { count, .. } | CardWant::Replicas { count, .. } => *count,
+                CardWant::Whole(_) => 0,
+            };
+            !slices.is_empty()
+                && slices.len() as u32 <= wanted
+                && slices.iter().all(of_kind)
+                && told.cards.iter().collect::<Vec<_>>() == on
+        };
+        is_answer.then_some(told)
+    }
+
+    /// Cards of which it told something that it is not counted with.
+    fn missing(&self) -> Vec<u32> {
+        let Some(told) = self.answer() else {
+            return vec![];
+        };
+        let here = |devices: &Devices, card: u32| -> Vec<Slice> {
+            let on = devices
+                .slices()
+                .filter(|slice| u32::from(slice.card) == card);
+            on.collect()
+        };
+        let cards = told.cards.iter().filter(|&card| {
+            let mut counted = here(&self.devices, card);
+            let all_there = here(&told, card).iter().all(|slice| {
+                let at = counted.iter().position(|other| other == slice);
+                at.map(|at| counted.remove(at)).is_some()
+            });
+            !(self.devices.cards.contains(card) && all_there)
+        });
+        cards.collect()
+    }
+}
+
+/// Whether pods have what they told, as far as nobody else can have it: cards that are there and that no
+/// other pod told of or has, used as they may be. Errors name the pod's position.
+pub fn are_believed(node: &NodeSpec, pods: &[Runs<'_>]) -> Result<(), usize> {
+    let spec = &node.cards[0];
+    for (at, pod) in pods.iter().enumerate() {
+        let Some(told) = pod.answer() else { continue };
+        let ask = pod.template.cards.as_ref().expect("it answers one");
+        let missing = pod.missing();
+        for card in told.cards.iter().filter(|card| *card < spec.count) {
+            let mut others = pods.iter().enumerate().filter(|(other, _)| *other != at);
+            let is_claimed = others.any(|(_, other)| {
+                let told = other.answer();
+                told.is_some_and(|told| told.cards.contains(card))
+            });
+            let slices = told.slices().filter(|slice| u32::from(slice.card) == card);
+            let slices: Vec<Slice> = slices.collect();
+            let mode = mode(spec, card as usize);
+            let is_possible = match ask.want {
+                CardWant::Whole(_) => true,
+                CardWant::Shares { .. } => *mode == CardMode::Shared,
+                CardWant::Replicas { .. } => matches!(mode, CardMode::Replicas(_)),
+                CardWant::Slices { .. } => instances_can_be(spec, ask, mode, &told, &slices),
+            };
+            if is_possible && !is_claimed && missing.contains(&card) {
+                return Err(at);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether told instances of one card can exist there together, and are what was asked for.
+fn instances_can_be(
+    spec: &NodeCards,
+    ask: &CardRequest,
+    mode: &CardMode,
+    told: &Devices,
+    here: &[Slice],
+) -> bool {
+    let (Some(geometry), Some(mut parts)) = (geometry(spec), parts(spec, ask)) else {
+        return false;
+    };
+    let profile = |slice: &Slice| {
+        let mut profiles = geometry.profiles.iter();
+        profiles.position(|profile| profile.id == slice.profile)
+    };
+    // In doubt about which part is which, nothing is claimed.
+    if ask.only.is_some() || !ask.share_group.is_empty() || has_choice(&parts) {
+        return false;
+    }
+    let is_asked = told.slices().all(|slice| {
+        let will_do = |part: &Part| match part {
+            Part::Slice(profiles) => profile(&slice).is_some_and(|at| profiles.contains(&at)),
+            _ => false,
+        };
+        let found = parts.iter().position(will_do);
+        found.map(|at| parts.remove(at)).is_some()
+    });
+    let instances: Option<Vec<(usize, u8)>> = here
+        .iter()
+        .map(|slice| Some((profile(slice)?, slice.start)))
+        .collect();
+    let can_be = |instances: Vec<(usize, u8)>| {
+        let exist = instances
+            .iter()
+            .all(|&(profile, start)| exists(mode, geometry, profile, start));
+        exist && is_legal(geometry, &instances)
+    };
+    is_asked && instances.is_some_and(can_be)
+}
+
+/// Whether some part may be one of several profiles.
+fn has_choice(parts: &[Part]) -> bool {
+    parts
+        .iter()
+        .any(|part| matches!(part, Part::Slice(profiles) if profiles.len() > 1))
+}
+
+/// The cards of a node of which nobody knows what its pods use: of which a pod told something that it is
+/// not counted with, and on which one can be whose devices are not those it told and that has too few,
+/// or shares a card with others that together need more than it has. Pods that no such card could serve
+/// do not count.
 pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
     let spec = &node.cards[0];
     let mut used = vec![Card::default(); spec.count as usize];
     let mut assumed = Vec::new();
+    let mut unknown = Vec::new();
     for runs in pods {
         let Some(ask) = &runs.template.cards else {
             continue;
         };
+        unknown.extend(runs.missing().into_iter().filter(|card| *card < spec.count));
+        let told = runs.answer();
+        let is_told = told == Some(runs.devices);
         let Some(parts) = parts(spec, ask) else {
             continue;
         };
@@ -266,7 +405,7 @@ pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
                 cards.any(|card| can_hold_all(spec, ask, std::slice::from_ref(part), card))
             }),
         };
-        if !runs.is_told && !is_possible {
+        if told.is_none() && !is_possible {
             continue;
         }
         let slices: Vec<Slice> = runs.devices.slices().collect();
@@ -294,7 +433,7 @@ pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
         let loose = slices.iter().filter(|slice| slice.card == Slice::NO_CARD);
         let on = runs.devices.cards.len() as usize + loose.count();
         let is_crowded = apart(ask) == Apart::Distinct && on < parts.len();
-        if !runs.is_told {
+        if !is_told && is_possible {
             let is_short = given < parts.len() || is_crowded;
             assumed.push((ask, parts.clone(), runs.devices, is_short));
         }
@@ -310,7 +449,6 @@ pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
             _ => false,
         }
     };
-    let mut unknown = Vec::new();
     for (ask, parts, devices, is_short) in assumed {
         if is_short || devices.cards.iter().any(is_overfull) {
             unknown.extend((0..spec.count).filter(|&card| {
@@ -483,7 +621,7 @@ pub fn take(
         return Ok(());
     }
     let mut parts = parts(cards, ask).ok_or("parts that these cards do not have")?;
-    if slices.len() != parts.len() {
+    if slices.len() > parts.len() || strict && slices.len() < parts.len() {
         return Err(format!("{} parts instead of {}", slices.len(), parts.len()));
     }
     let loose: Vec<(&String, &u32)> = cards.slices.iter().collect();

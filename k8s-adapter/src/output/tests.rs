@@ -17,7 +17,7 @@ pub(crate) fn node<'a>(
         kind: "nvidia.com/gpu",
         model: "",
         all: CardSet::first(cards).expect("at most 64 cards"),
-        over_used: CardSet::EMPTY,
+        in_doubt: CardSet::EMPTY,
         unhealthy: CardSet::EMPTY,
         memory_mib: 0,
         held: held.collect(),
