@@ -15,7 +15,7 @@ use std::{
 use rustix::process::Signal;
 
 use crate::{
-    Answer, Builder, Error, Lines, Node, Program, apply,
+    Answer, Builder, Error, Lines, Node, Program, Project, apply,
     guard::Guard,
     http::{Call, Http},
     layout::Layout,
@@ -38,6 +38,7 @@ const KEPT_LOGS: &str = concat!(
 #[derive(Debug)]
 pub struct ControlPlane {
     processes: BTreeMap<Program, Process>,
+    programs: PathBuf,
     layout: Layout,
     probe: Http,
     client: Http,
@@ -66,6 +67,7 @@ impl ControlPlane {
         let processes = builder.programs.iter().map(process).collect();
         let mut control_plane = Self {
             processes,
+            programs: programs.to_owned(),
             layout,
             probe: Http::trusting_all(),
             client: Http::trusting(&[]),
@@ -186,6 +188,25 @@ impl ControlPlane {
     /// without a namespace is put into `default`; a status is written too.
     pub fn apply(&self, yaml: &str) -> Result<(), Error> {
         apply::apply(self, yaml)
+    }
+
+    /// Defines the custom resources of a project, as it publishes them; returns when they are served.
+    /// Its webhooks and controllers are not there.
+    pub fn define(&self, project: Project) -> Result<(), Error> {
+        let directory = self.programs.join("definitions").join(project.directory());
+        let at = || format!("read {}", directory.display());
+        let entries = fs::read_dir(&directory).map_err(Error::io(at()))?;
+        let mut files = entries
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(Error::io(at()))?;
+        files.sort();
+        for file in files {
+            let text =
+                fs::read_to_string(&file).map_err(Error::io(format!("read {}", file.display())))?;
+            self.apply(&text)?;
+        }
+        Ok(())
     }
 
     /// Creates a node.

@@ -44,4 +44,4 @@ pub use control_plane::ControlPlane;
 pub use error::Error;
 pub use http::{Answer, Lines};
 pub use node::Node;
-pub use program::{Program, directory_of_programs};
+pub use program::{Program, Project, directory_of_programs};

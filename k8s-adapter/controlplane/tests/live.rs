@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gangline_controlplane::{ControlPlane, Error, Node, Program};
+use gangline_controlplane::{ControlPlane, Error, Node, Program, Project};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -258,6 +258,46 @@ metadata: {name: red}
         let error = control_plane.apply(text).expect_err(text).to_string();
         assert!(error.contains(reason), "{text}: {error}");
     }
+    control_plane.passed();
+    Ok(())
+}
+
+#[test]
+fn the_custom_resources_of_each_project_are_served() -> Outcome {
+    let control_plane = ControlPlane::builder().start()?;
+    for (project, path) in [
+        (Project::Volcano, "scheduling.volcano.sh/v1beta1/podgroups"),
+        (Project::Volcano, "topology.volcano.sh/v1alpha1/hypernodes"),
+        (
+            Project::SchedulerPlugins,
+            "scheduling.x-k8s.io/v1alpha1/podgroups",
+        ),
+        (Project::JobSet, "jobset.x-k8s.io/v1alpha2/jobsets"),
+        (
+            Project::LeaderWorkerSet,
+            "leaderworkerset.x-k8s.io/v1/leaderworkersets",
+        ),
+        (Project::Kueue, "kueue.x-k8s.io/v1beta2/topologies"),
+    ] {
+        control_plane.define(project)?;
+        assert_eq!(
+            read(&control_plane, &format!("/apis/{path}"))?["items"],
+            json!([])
+        );
+    }
+    // Fields that a shortened definition would drop.
+    control_plane.apply(
+        "{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: a}, \
+          spec: {minTaskMember: {worker: 2}, networkTopology: {mode: hard}}, \
+          status: {phase: Inqueue}}",
+    )?;
+    let group = read(
+        &control_plane,
+        "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/a",
+    )?;
+    assert_eq!(group["spec"]["minTaskMember"]["worker"], 2);
+    assert_eq!(group["spec"]["networkTopology"]["mode"], "hard");
+    assert_eq!(group["status"]["phase"], "Inqueue");
     control_plane.passed();
     Ok(())
 }
