@@ -116,6 +116,25 @@ impl ControlPlane {
         &self.layout.token
     }
 
+    /// A new token with the rights of a service account, good for an hour.
+    pub fn service_account_token(&self, namespace: &str, name: &str) -> Result<String, Error> {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
+        let answer = self.post(&path, "{}")?.expect_success(&path)?.json()?;
+        let token = answer["status"]["token"].as_str();
+        Ok(token.unwrap_or_default().to_owned())
+    }
+
+    /// Writes another kubeconfig, into a file of this name in [`directory`](Self::directory): for
+    /// another user, or for a proxy in front of the API server.
+    pub fn write_kubeconfig(
+        &self,
+        name: &str,
+        server: &str,
+        token: &str,
+    ) -> Result<PathBuf, Error> {
+        self.layout.write_kubeconfig(name, server, token)
+    }
+
     /// The certificates that the API server is to be believed by, PEM in a file.
     pub fn certificates(&self) -> PathBuf {
         self.layout.certificates()
@@ -150,6 +169,13 @@ impl ControlPlane {
     pub fn get(&self, path: &str) -> Result<Answer, Error> {
         self.client
             .send(&self.call("GET", &self.url_of(path)), None)
+    }
+
+    /// `GET` with the rights of whose token it is.
+    pub fn get_as(&self, path: &str, token: &str) -> Result<Answer, Error> {
+        let url = &self.url_of(path);
+        let method = "GET";
+        self.client.send(&Call { method, url, token }, None)
     }
 
     /// `POST` of JSON with all rights; `path` begins with a slash.

@@ -78,7 +78,7 @@ impl Layout {
             TOKENS,
             &format!("{},admin,admin,system:masters\n", layout.token),
         )?;
-        layout.write(KUBECONFIG, &layout.kubeconfig_text())?;
+        layout.write_kubeconfig(KUBECONFIG, &layout.api_server_url(), &layout.token)?;
         Ok(layout)
     }
 
@@ -196,25 +196,30 @@ impl Layout {
     }
 
     /// The certificate stands in a file that the API server has yet to write; clients start later.
-    fn kubeconfig_text(&self) -> String {
-        format!(
+    pub(crate) fn write_kubeconfig(
+        &self,
+        name: &str,
+        server: &str,
+        token: &str,
+    ) -> Result<PathBuf, Error> {
+        let text = format!(
             r#"apiVersion: v1
 kind: Config
 clusters:
 - name: test
   cluster: {{server: "{server}", certificate-authority: "{certificates}"}}
 users:
-- name: admin
+- name: user
   user: {{token: "{token}"}}
 contexts:
 - name: test
-  context: {{cluster: test, user: admin}}
+  context: {{cluster: test, user: user}}
 current-context: test
 "#,
-            server = self.api_server_url(),
             certificates = self.path(CERTIFICATES),
-            token = self.token,
-        )
+        );
+        self.write(name, &text)?;
+        Ok(self.state.join(name))
     }
 
     fn path(&self, name: &str) -> String {

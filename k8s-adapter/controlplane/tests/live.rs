@@ -79,6 +79,14 @@ fn the_api_server_keeps_its_address_and_state_over_its_death_and_leaves_nothing_
     assert!(kubeconfig.contains(&control_plane.url()));
     assert!(kubeconfig.contains(control_plane.token()));
 
+    // It has no other program than asked for.
+    assert!(matches!(
+        control_plane.kill(Program::Scheduler),
+        Err(Error::NotRunning {
+            program: Program::Scheduler
+        })
+    ));
+
     let first = control_plane
         .process_id(Program::ApiServer)
         .expect("it runs");
@@ -263,6 +271,43 @@ metadata: {name: red}
 }
 
 #[test]
+fn a_service_account_has_only_its_own_rights() -> Outcome {
+    let control_plane = ControlPlane::builder().start()?;
+    control_plane.apply(
+        "
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: reader}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: reader}
+rules:
+- {apiGroups: [''], resources: [nodes], verbs: [list]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}
+subjects:
+- {kind: ServiceAccount, name: reader, namespace: default}
+",
+    )?;
+    let token = control_plane.service_account_token("default", "reader")?;
+    let status = |path, token: &str| control_plane.get_as(path, token).map(|it| it.status);
+    wait_until("the role counts", || {
+        Ok(status("/api/v1/nodes", &token)? == 200)
+    })?;
+    assert_eq!(status("/api/v1/pods", &token)?, 403);
+    assert_eq!(status("/api/v1/nodes", "nobodys")?, 401);
+    let kubeconfig = control_plane.write_kubeconfig("reader", "http://127.0.0.1:1", &token)?;
+    let text = fs::read_to_string(kubeconfig)?;
+    assert!(text.contains(&token) && text.contains("http://127.0.0.1:1"));
+    control_plane.passed();
+    Ok(())
+}
+
+#[test]
 fn the_custom_resources_of_each_project_are_served() -> Outcome {
     let control_plane = ControlPlane::builder().start()?;
     for (project, path) in [
@@ -352,17 +397,6 @@ fn a_program_that_cannot_start_is_named_and_its_last_words_are_shown() {
         error.to_string().contains("unknown flag: --no-such-flag"),
         "{error}"
     );
-}
-
-#[test]
-fn a_program_that_was_not_asked_for_is_named() -> Outcome {
-    let mut control_plane = ControlPlane::builder().start()?;
-    let program = Program::Scheduler;
-    assert!(
-        matches!(control_plane.kill(program), Err(Error::NotRunning { program: p }) if p == program)
-    );
-    control_plane.passed();
-    Ok(())
 }
 
 #[test]
