@@ -36,6 +36,7 @@ mod http;
 mod key;
 mod layout;
 mod node;
+mod ports;
 mod process;
 mod program;
 
