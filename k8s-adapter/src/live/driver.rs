@@ -41,6 +41,9 @@ use crate::{
     world::levels,
 };
 
+#[cfg(test)]
+mod tests;
+
 /// So many changes are taken in before the next decision.
 const AT_A_TIME: usize = 8192;
 /// More rounds of decisions than this are not made in one go: each one places or refuses something.
