@@ -1,12 +1,12 @@
 # What a contributor needs, by name. The checks themselves are in .ci/check.
 .DEFAULT_GOAL := help
-.PHONY: help test fmt lint docs proof features deny fuzz bench bench-gate oracle clean
+.PHONY: help test fmt lint docs proof features deny fuzz controlplane bench bench-gate oracle clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 test: ## everything that CI checks, cheap checks first
-	@.ci/check format lint docs proof deny tests features fuzz
+	@.ci/check format lint docs proof deny controlplane tests features fuzz
 
 fmt: ## format the source
 	@.ci/format
@@ -28,6 +28,9 @@ deny: ## licences, bans and sources of what we depend on
 
 fuzz: ## fuzz every target for FUZZ_SECONDS (60) each
 	@.ci/fuzz
+
+controlplane: ## build the Kubernetes programs that tests run (minutes at first); prints where
+	@.ci/controlplane
 
 bench: ## micro-benchmarks and bytes per object; see docs/performance.md
 	cargo bench --locked --package gangline-benches

@@ -21,6 +21,7 @@ mod apply;
 mod best;
 mod check;
 pub(crate) mod cycle;
+mod drive;
 pub mod event;
 mod look;
 mod market;

@@ -25,10 +25,13 @@ pub(crate) const CARD_MEMORY: &str = "gangline.io/card-memory";
 pub(crate) const IDS: &str = "gangline.io/card-ids";
 pub(crate) const OVERHEAD: &str = "gangline.io/card-overhead";
 pub(crate) const MAX_RUNTIME: &str = "gangline.io/max-runtime";
+/// What `gangline run` writes on the pods that it binds: which devices, and which place in its gang.
+pub(crate) const DEVICES: &str = "gangline.io/devices";
+pub(crate) const RANK: &str = "gangline.io/rank";
 pub(crate) const LINKS: &str = "gangline.io/links";
 
 /// Those that a pod may have, as `docs/input.md` lists them.
-const OF_A_POD: [&str; 13] = [
+const OF_A_POD: [&str; 15] = [
     SLICE,
     SHARE_MEMORY,
     SHARE_COMPUTE,
@@ -42,6 +45,8 @@ const OF_A_POD: [&str; 13] = [
     IDS,
     OVERHEAD,
     MAX_RUNTIME,
+    DEVICES,
+    RANK,
 ];
 
 /// Those that a node may have, as `docs/input.md` lists them.

@@ -19,6 +19,7 @@ use crate::{
 
 mod ask;
 mod declared;
+pub(crate) mod given;
 mod hami;
 mod kai;
 mod node;

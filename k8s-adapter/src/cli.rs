@@ -18,6 +18,8 @@ use crate::{output::GangReport, picture};
 mod cards;
 mod cluster;
 mod plan;
+#[cfg(feature = "live")]
+mod run;
 mod simulate;
 mod terminal;
 mod why;
@@ -66,6 +68,17 @@ enum CliError {
     },
     #[error("standard output: {0}")]
     Output(io::Error),
+    #[cfg(feature = "live")]
+    #[error(transparent)]
+    Live(#[from] crate::live::LiveError),
+    #[cfg(feature = "live")]
+    #[error(
+        "--log {value}: {message}; accepted: error, warn, info, debug, trace, or PART=LEVEL,..."
+    )]
+    Log { value: String, message: String },
+    #[cfg(feature = "live")]
+    #[error("the process cannot start its threads or hear its signals: {0}")]
+    Runtime(io::Error),
 }
 
 /// How `plan` and `why` end, for their help.
@@ -73,7 +86,8 @@ const PLAN_CODES: &str = "Exit codes: 0 all placed, 1 an error, 2 something wait
 
 /// Decides where groups of GPU pods run: all members of a group together, on exact devices, or none.
 ///
-/// Gangline reads what `kubectl get -A -o yaml` prints, and needs no Kubernetes.
+/// `gangline run` is a scheduler for Kubernetes. The other commands read what `kubectl get -A -o yaml`
+/// prints, and need no cluster.
 #[derive(Debug, Parser)]
 #[command(name = "gangline", version, max_term_width = 100)]
 struct Cli {
@@ -86,6 +100,8 @@ enum Command {
     Plan(plan::Args),
     Why(why::Args),
     Simulate(simulate::Args),
+    #[cfg(feature = "live")]
+    Run(run::Args),
     Cards(cards::Args),
     /// Print the completion script for a shell
     Completions {
@@ -131,6 +147,8 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        #[cfg(feature = "live")]
+        Command::Run(args) => run::run(args),
         Command::Cards(args) => cards::run(&args),
         Command::Completions { shell } => completions(shell),
         Command::Man { dir } => man(dir),

@@ -47,7 +47,7 @@ pub fn dialects() -> Vec<Box<dyn Dialect>> {
 }
 
 /// A system that has groups of pods.
-pub trait Dialect {
+pub trait Dialect: Send {
     /// The objects that it reads.
     fn kinds(&self) -> &'static [Kind];
 
@@ -131,6 +131,12 @@ impl GroupKey {
         let found = maps.into_iter().find(|(map, _)| map.get(key).is_some());
         found.map(|(_, map)| format!("metadata.{map}[{key}]"))
     }
+}
+
+/// Whether a node label is one that objects of some dialect imply.
+#[cfg(feature = "live")]
+pub(crate) fn implies(label: &str) -> bool {
+    volcano::implies(label)
 }
 
 fn group_keys(dialects: &[Box<dyn Dialect>]) -> impl Iterator<Item = GroupKey> {

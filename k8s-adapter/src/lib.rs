@@ -8,6 +8,8 @@ mod cards;
 pub mod cli;
 pub mod expand;
 pub mod intake;
+#[cfg(feature = "live")]
+pub mod live;
 pub mod load;
 pub mod member;
 pub mod mirror;

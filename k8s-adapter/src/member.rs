@@ -14,6 +14,7 @@ use gangline::{
 
 use crate::{
     api,
+    cards::given,
     load::{Complaint, Severity, Source},
     priority::PriorityClasses,
     problem::{FieldPath, Problems},
@@ -44,6 +45,8 @@ impl PodReader {
         let template = self.templates.template(pod, problems);
         let priority = self.priority(&pod.spec, problems);
         let phase = phase(pod, problems);
+        // Of a waiting pod it says what somebody wrote on it, not what was chosen.
+        let devices = bound.then(|| given::read(&meta.annotations, problems));
         PodSpec {
             uid: uid(&meta.uid, "Pod", namespace, &meta.name),
             namespace: namespace.into(),
@@ -52,7 +55,7 @@ impl PodReader {
             role: String::new(),
             template,
             node: bound.then(|| (&*pod.spec.node_name).into()),
-            devices: None,
+            devices: devices.flatten(),
             phase,
             created: meta.creation_timestamp.unwrap_or_default().0,
             started: pod.status.start_time.map(|time| time.0),

@@ -51,6 +51,7 @@ impl Scheduler {
             } => {
                 self.apply_bind_failed(pod, permanent, message);
             }
+            Event::BindWithdrawn { pod } => self.apply_bind_withdrawn(pod),
         }
         Ok(())
     }

@@ -63,6 +63,13 @@ pub enum Event {
         /// What the other side said.
         message: String,
     },
+    /// A bind that we asked for was not tried, because what it was decided on has changed since: the
+    /// room is given back and the pod waits again, without the pause of a failure. For pods that are
+    /// not held it means nothing.
+    BindWithdrawn {
+        /// The pod.
+        pod: Uid,
+    },
 }
 
 /// Why an event was refused. The engine is as it was before.

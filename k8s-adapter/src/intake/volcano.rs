@@ -31,6 +31,8 @@ mod hypernode;
 mod tests;
 mod tree;
 
+#[cfg(feature = "live")]
+pub(super) use hypernode::implies;
 use hypernode::{HyperNodeSpec, Tiers};
 
 const SOURCE: &str = "volcano";

@@ -66,6 +66,17 @@ const KINDS: [(Kind, Target); 9] = [
     (kind("batch", "Job"), Target::Workload(Workload::Job)),
 ];
 
+/// All kinds that somebody reads.
+pub(crate) fn all(dialects: &[Box<dyn Dialect>]) -> impl Iterator<Item = (Kind, Target)> {
+    let groups = dialects.iter().enumerate().flat_map(|(number, dialect)| {
+        dialect
+            .kinds()
+            .iter()
+            .map(move |kind| (*kind, Target::Group(number)))
+    });
+    KINDS.into_iter().chain(groups)
+}
+
 /// Who reads this document, or the `apiVersion`s that somebody would read.
 ///
 /// The same kind in another group is another kind and is nobody's, with one exception: five systems
@@ -74,15 +85,7 @@ pub(crate) fn target(
     document: &Document<'_>,
     dialects: &[Box<dyn Dialect>],
 ) -> Result<Target, String> {
-    let groups = dialects.iter().enumerate().flat_map(|(number, dialect)| {
-        dialect
-            .kinds()
-            .iter()
-            .map(move |kind| (*kind, Target::Group(number)))
-    });
-    let same_kind: Vec<_> = KINDS
-        .into_iter()
-        .chain(groups)
+    let same_kind: Vec<_> = all(dialects)
         .filter(|(kind, _)| kind.kind == document.kind)
         .collect();
     let found = same_kind

@@ -88,6 +88,21 @@ pub(crate) fn choose(
     levels.into_iter().map(|(label, _)| label).collect()
 }
 
+/// The node labels that a group names as levels.
+#[cfg(feature = "live")]
+pub(crate) fn named(gang: &GangSpec) -> BTreeSet<String> {
+    let mut named = BTreeSet::new();
+    collect(&gang.root, &mut named);
+    named.remove(NODE_LEVEL);
+    named
+}
+
+/// Whether a node label is a level by itself, though no group names it.
+#[cfg(feature = "live")]
+pub(crate) fn is_well_known(label: &str) -> bool {
+    WELL_KNOWN.contains(&label) || crate::intake::implies(label)
+}
+
 /// Complains about levels that somebody named and that no node has.
 pub(crate) fn complain_of_absent(
     levels: &[String],

@@ -253,20 +253,31 @@ impl Scheduler {
     }
 
     pub(super) fn apply_bind_failed(&mut self, uid: Uid, permanent: bool, message: String) {
-        let Some(&ix) = self.pod_by_uid.get(&uid) else {
-            return;
-        };
-        if !self.is_held(ix) {
-            return;
+        if let Some(ix) = self.held_pod(uid) {
+            self.note_failure(ix, Some(message));
+            if permanent {
+                self.give_back(ix);
+            }
         }
-        let Some(gang) = self.pods.get(ix.0).map(|pod| pod.gang) else {
-            return;
-        };
-        self.note_failure(ix, Some(message));
-        if permanent {
-            self.count(ix, false);
-            self.drop_charge(ix);
-            self.count(ix, true);
+    }
+
+    pub(super) fn apply_bind_withdrawn(&mut self, uid: Uid) {
+        if let Some(ix) = self.held_pod(uid) {
+            self.give_back(ix);
+        }
+    }
+
+    fn held_pod(&self, uid: Uid) -> Option<PodIx> {
+        let ix = self.pod_by_uid.get(&uid).copied();
+        ix.filter(|ix| self.is_held(*ix))
+    }
+
+    /// Gives back the room that is held for a pod.
+    fn give_back(&mut self, ix: PodIx) {
+        self.count(ix, false);
+        self.drop_charge(ix);
+        self.count(ix, true);
+        if let Some(gang) = self.pods.get(ix.0).map(|pod| pod.gang) {
             self.touch(gang);
         }
     }

@@ -31,6 +31,12 @@ use crate::{
 
 const LABEL_PREFIX: &str = "gangline.io/hypernode-tier-";
 
+/// Whether a node label is that of a tier.
+#[cfg(feature = "live")]
+pub(in crate::intake) fn implies(label: &str) -> bool {
+    label.starts_with(LABEL_PREFIX)
+}
+
 /// All fields of a `HyperNode`'s spec.
 pub(super) const FIELDS: &[Field] = &[
     Field::any("tier"),

@@ -1,0 +1,463 @@
+//! The driver of the engine: what the watches tell goes in, and what it decides is handed out.
+//!
+//! One task owns the mirror and the engine. It sleeps until something changes, a bind ends or the
+//! engine's next deadline comes; then it takes in all that waits, decides once, and hands plans to the
+//! binder and releases to the evictor. It never waits for the API server. Nothing is decided before
+//! every watch has listed what there is: half a list of pods would look like free room.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use gangline::{
+    Config, Event, GangId, Scheduler, Verdict,
+    engine::{MemberState, Placement},
+    gang::{GangKey, PodSpec},
+    units::{Nanos, Uid},
+};
+use tokio::{
+    sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender},
+    time,
+};
+use tracing::{debug, info, warn};
+
+use super::{
+    bind::{Bind, Outcome, Plan, Report, Ticket},
+    clock::Clock,
+    evict::Eviction,
+    health::Health,
+    report::News,
+    storyteller::Storyteller,
+    watch::Change,
+};
+use crate::{
+    annotations::{DEVICES, RANK},
+    cards::given,
+    mirror::Mirror,
+    world::levels,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// So many changes are taken in before the next decision.
+const AT_A_TIME: usize = 8192;
+/// More rounds of decisions than this are not made in one go: each one places or refuses something.
+const ROUNDS: u32 = 1000;
+
+/// What the driver hands its work to, and hears from.
+pub(super) struct Lines {
+    /// What the watches tell.
+    pub(super) changes: Receiver<Change>,
+    /// How binds went.
+    pub(super) reports: UnboundedReceiver<Report>,
+    /// What to bind.
+    pub(super) plans: UnboundedSender<Plan>,
+    /// What to evict.
+    pub(super) evictions: UnboundedSender<Eviction>,
+    /// What to say.
+    pub(super) news: UnboundedSender<News>,
+}
+
+/// See the module's head.
+pub(super) struct Driver {
+    mirror: Mirror,
+    scheduler: Scheduler,
+    clock: Clock,
+    plans: UnboundedSender<Plan>,
+    evictions: UnboundedSender<Eviction>,
+    storyteller: Storyteller,
+    levels: Levels,
+    health: Arc<Health>,
+    /// Watches that have to list before the first decision, once that is known, and those that have.
+    awaited: Option<usize>,
+    listed: usize,
+    has_started: bool,
+    plans_so_far: u64,
+    /// Plans that the binder has not started.
+    waiting: Vec<Waiting>,
+    /// Members that are being bound: in which plan, and whether their room is held still.
+    binding: BTreeMap<Uid, (u64, Arc<AtomicBool>)>,
+}
+
+/// A plan that may still be withdrawn, and what it stands on.
+struct Waiting {
+    ticket: Arc<Ticket>,
+    gang: Option<GangKey>,
+    pods: BTreeSet<Uid>,
+    nodes: BTreeSet<String>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        scheduler_names: BTreeSet<String>,
+        config: Config,
+        clock: Clock,
+        lines: &Lines,
+        health: Arc<Health>,
+    ) -> Self {
+        Self {
+            mirror: Mirror::new(scheduler_names.iter().cloned()),
+            scheduler: Scheduler::new(config),
+            clock,
+            plans: lines.plans.clone(),
+            evictions: lines.evictions.clone(),
+            storyteller: Storyteller::new(scheduler_names, lines.news.clone()),
+            levels: Levels::default(),
+            health,
+            awaited: None,
+            listed: 0,
+            has_started: false,
+            plans_so_far: 0,
+            waiting: Vec::new(),
+            binding: BTreeMap::new(),
+        }
+    }
+
+    /// Drives until there is nothing to hear any more.
+    pub(super) async fn drive(mut self, mut lines: Lines) {
+        let mut changes = Vec::with_capacity(AT_A_TIME);
+        let mut reports = Vec::new();
+        let mut deadline: Option<Nanos> = None;
+        loop {
+            let sleep = async {
+                match deadline {
+                    Some(time) => time::sleep_until(self.clock.instant(time).into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            // What there is to do for others comes before what there is to say.
+            tokio::select! {
+                biased;
+                count = lines.changes.recv_many(&mut changes, AT_A_TIME) => {
+                    if count == 0 {
+                        return;
+                    }
+                }
+                count = lines.reports.recv_many(&mut reports, AT_A_TIME) => {
+                    if count == 0 {
+                        return;
+                    }
+                }
+                () = sleep => {}
+                () = std::future::ready(()), if self.storyteller.has_more() => {
+                    self.storyteller.tell_next(&mut self.scheduler);
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+            }
+            // What else waits is taken in before anything is decided.
+            while changes.len() < AT_A_TIME
+                && let Ok(change) = lines.changes.try_recv()
+            {
+                changes.push(change);
+            }
+            while let Ok(report) = lines.reports.try_recv() {
+                reports.push(report);
+            }
+            for change in changes.drain(..) {
+                self.take(change);
+            }
+            deadline = self.turn(reports.drain(..));
+        }
+    }
+
+    fn take(&mut self, change: Change) {
+        match change {
+            Change::Awaited(watches) => self.awaited = Some(watches),
+            Change::Listed => self.listed += 1,
+            Change::Pod(pod, version) => {
+                self.storyteller.see(&pod, version);
+                self.mirror.pod(&pod);
+            }
+            Change::PodGone {
+                namespace,
+                name,
+                uid,
+            } => {
+                self.storyteller.forget(uid);
+                self.mirror.pod_gone(&namespace, &name, uid);
+            }
+            Change::Node(node) => self.mirror.node(&node),
+            Change::NodeGone { name } => self.mirror.node_gone(&name),
+            Change::Object(document) => self.mirror.object(document),
+            Change::ObjectGone {
+                group,
+                kind,
+                namespace,
+                name,
+            } => self.mirror.object_gone(&group, &kind, &namespace, &name),
+            Change::Unreadable { object, fault } => {
+                warn!("{object} cannot be read and counts for nothing: {fault}");
+            }
+        }
+    }
+
+    /// Brings the engine up to date, decides, and hands out. Returns when to come back at the latest.
+    fn turn(&mut self, reports: impl Iterator<Item = Report>) -> Option<Nanos> {
+        if !self.has_started {
+            if self.awaited.is_none_or(|awaited| self.listed < awaited) {
+                return None;
+            }
+            self.has_started = true;
+            info!("the cluster is known; deciding");
+        }
+        let events = self.mirror.settle();
+        for complaint in self.mirror.complaints() {
+            debug!("{complaint}");
+        }
+        self.set_levels(&events);
+        for report in reports {
+            self.note(report);
+        }
+        self.waiting.retain(|plan| plan.ticket.waits());
+        for event in events {
+            self.withdraw_if_stale(&event);
+            self.storyteller.note(&event, &self.scheduler);
+            if let Err(rejection) = self.scheduler.apply(event) {
+                warn!("an object cannot be used: {rejection}");
+            }
+        }
+        let now = self.clock.now();
+        for _ in 0..ROUNDS {
+            self.scheduler.price_if_due();
+            let decisions = self.scheduler.decide(now).to_vec();
+            if decisions.is_empty() {
+                break;
+            }
+            for decision in decisions {
+                self.storyteller.ask_about(decision.gang);
+                let placements = self.scheduler.placements(&decision).to_vec();
+                self.hand_out(decision.gang, decision.verdict, &placements);
+            }
+        }
+        self.storyteller.settle(&self.scheduler);
+        self.stop_unheld();
+        self.health.decides();
+        self.scheduler.next_deadline()
+    }
+
+    /// Gives the engine the topology levels that nodes and groups speak of, when there are other ones.
+    fn set_levels(&mut self, events: &[Event]) {
+        if !self
+            .levels
+            .may_differ(events, &self.scheduler.config().levels)
+        {
+            return;
+        }
+        let levels = self.mirror.levels();
+        self.levels.named = self.mirror.named_levels();
+        if levels == self.scheduler.config().levels {
+            return;
+        }
+        info!("topology levels, coarse to fine: {}", levels.join(", "));
+        let mut snapshot = self.scheduler.snapshot();
+        snapshot.config.levels = levels;
+        match Scheduler::restore(snapshot) {
+            Ok(scheduler) => {
+                self.scheduler = scheduler;
+                self.storyteller.ask_about_all(self.scheduler.gangs());
+            }
+            // Only what was accepted before is in a snapshot.
+            Err(rejection) => warn!("the topology levels stay what they were: {rejection}"),
+        }
+    }
+
+    /// Takes note of how a bind went. What was bound is told by the watch.
+    fn note(&mut self, report: Report) {
+        let Report { plan, pod, outcome } = report;
+        let ours = self.binding.get(&pod).is_some_and(|(of, _)| *of == plan);
+        if !ours {
+            return;
+        }
+        let event = match outcome {
+            Outcome::Retrying { message } => Some(Event::BindFailed {
+                pod,
+                permanent: false,
+                message,
+            }),
+            Outcome::Refused { message } => Some(Event::BindFailed {
+                pod,
+                permanent: true,
+                message,
+            }),
+            Outcome::Bound
+            | Outcome::BoundElsewhere { .. }
+            | Outcome::Gone
+            | Outcome::Abandoned => None,
+        };
+        if !matches!(
+            event,
+            Some(Event::BindFailed {
+                permanent: false,
+                ..
+            })
+        ) {
+            self.binding.remove(&pod);
+        }
+        if let Some(event) = event {
+            self.storyteller.note(&event, &self.scheduler);
+            // The engine refuses no such event.
+            let _ = self.scheduler.apply(event);
+        }
+    }
+
+    /// Withdraws plans that nobody has started and that stand on what changes now: they are decided
+    /// anew with what is known by then.
+    fn withdraw_if_stale(&mut self, event: &Event) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let binding = &self.binding;
+        let (stale, fresh) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition::<Vec<_>, _>(|plan| plan.stands_on(event, |pod| binding.contains_key(&pod)));
+        self.waiting = fresh;
+        for plan in stale.into_iter().filter(|plan| plan.ticket.withdraw()) {
+            for pod in plan.pods {
+                self.binding.remove(&pod);
+                let _ = self.scheduler.apply(Event::BindWithdrawn { pod });
+            }
+        }
+    }
+
+    /// Hands out what was decided about a gang.
+    fn hand_out(&mut self, gang: GangId, verdict: Verdict, placements: &[Placement]) {
+        let Some(view) = self.scheduler.gang(gang) else {
+            return;
+        };
+        let (namespace, name) = (view.namespace, view.name);
+        debug!(
+            namespace,
+            gang = name,
+            ?verdict,
+            members = placements.len(),
+            "decided"
+        );
+        match verdict {
+            Verdict::Placed if !placements.is_empty() => {}
+            Verdict::Release => {
+                for placement in placements {
+                    let member = view.members.get(placement.rank as usize);
+                    let Some(member) = member.filter(|member| member.uid == placement.pod) else {
+                        continue;
+                    };
+                    // Without an evictor the process is about to end.
+                    let _ = self.evictions.send(Eviction {
+                        uid: placement.pod,
+                        namespace: namespace.into(),
+                        name: member.name.into(),
+                    });
+                }
+                return;
+            }
+            Verdict::Placed
+            | Verdict::Infeasible
+            | Verdict::Undecided
+            | Verdict::Waiting
+            | Verdict::Failed => return,
+        }
+        self.plans_so_far += 1;
+        let ticket = Arc::new(Ticket::default());
+        let mut binds = Vec::with_capacity(placements.len());
+        let mut nodes = BTreeSet::new();
+        for placement in placements {
+            let member = view.members.get(placement.rank as usize);
+            let Some(member) = member.filter(|member| member.uid == placement.pod) else {
+                continue;
+            };
+            let node = self.scheduler.node_name(placement.node).to_owned();
+            nodes.insert(node.clone());
+            let mut annotations = BTreeMap::new();
+            if let Some(devices) = given::written(&placement.devices) {
+                annotations.insert(DEVICES, devices);
+            }
+            if !view.single {
+                annotations.insert(RANK, placement.rank.to_string());
+            }
+            let held = Arc::new(AtomicBool::new(true));
+            let entry = (self.plans_so_far, Arc::clone(&held));
+            self.binding.insert(placement.pod, entry);
+            binds.push(Bind {
+                plan: self.plans_so_far,
+                uid: placement.pod,
+                namespace: namespace.into(),
+                name: member.name.into(),
+                node,
+                annotations,
+                held,
+            });
+        }
+        self.waiting.push(Waiting {
+            ticket: Arc::clone(&ticket),
+            gang: (!view.single).then(|| GangKey {
+                namespace: namespace.into(),
+                name: name.into(),
+                source: view.source.into(),
+            }),
+            pods: binds.iter().map(|bind| bind.uid).collect(),
+            nodes,
+        });
+        info!(namespace, gang = name, members = binds.len(), "placed");
+        // Without a binder the process is about to end.
+        let _ = self.plans.send(Plan { ticket, binds });
+    }
+
+    /// Stops attempts to bind members whose room the engine has given back.
+    fn stop_unheld(&mut self) {
+        let scheduler = &self.scheduler;
+        self.binding.retain(|pod, (_, held)| {
+            let is_held = scheduler.state_of(*pod) == Some(MemberState::Planned);
+            held.store(is_held, Ordering::Release);
+            is_held
+        });
+    }
+}
+
+/// The levels that groups name, so that nobody looks at all nodes when nothing new is said of levels.
+#[derive(Debug, Default)]
+struct Levels {
+    named: BTreeSet<String>,
+}
+
+impl Levels {
+    /// Whether these events may make other levels than the known ones.
+    fn may_differ(&self, events: &[Event], known: &[String]) -> bool {
+        let is_new = |label: &String| !known.contains(label);
+        events.iter().any(|event| match event {
+            Event::Node(node) => node.labels.keys().any(|label| {
+                let is_level = levels::is_well_known(label) || self.named.contains(label);
+                is_level && is_new(label)
+            }),
+            Event::Gang(gang) => levels::named(gang)
+                .iter()
+                .any(|label| is_new(label) && !self.named.contains(label)),
+            _ => false,
+        })
+    }
+}
+
+impl Waiting {
+    /// Whether the plan was made on something else than what is told now. `is_ours`: pods that we bind.
+    fn stands_on(&self, event: &Event, is_ours: impl Fn(Uid) -> bool) -> bool {
+        match event {
+            Event::Node(node) => self.nodes.contains(&node.name),
+            Event::NodeGone { name } => self.nodes.contains(name),
+            Event::Gang(gang) => self.gang.as_ref() == Some(&gang.key),
+            Event::GangGone { key, .. } => self.gang.as_ref() == Some(key),
+            Event::Pod(PodSpec { uid, node, .. }) => {
+                let takes_room = node.as_ref().is_some_and(|node| self.nodes.contains(node));
+                self.pods.contains(uid) || takes_room && !is_ours(*uid)
+            }
+            Event::PodGone { uid } => self.pods.contains(uid),
+            Event::Namespace { .. }
+            | Event::Prices(_)
+            | Event::BindFailed { .. }
+            | Event::BindWithdrawn { .. } => false,
+        }
+    }
+}
