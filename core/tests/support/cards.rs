@@ -343,7 +343,7 @@ fn are_asked(spec: &NodeCards, ask: &CardRequest, slices: &[Slice]) -> bool {
             profile.id == slice.profile && profile.starts.contains(&slice.start)
         };
         let serves = |part: &Part| match part {
-            Part::Slice(profiles) => profiles.iter().any(|at| exists(at)),
+            Part::Slice(profiles) => profiles.iter().any(exists),
             _ => false,
         };
         let at = open.iter().position(serves);
