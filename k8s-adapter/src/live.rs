@@ -3,6 +3,7 @@
 //! ```text
 //! catalog -> watches -> driver (mirror, engine) -> binder  -> API server
 //!                          ^                    -> evictor ->
+//!                          |                    -> reporter ->
 //!                          +---- how binds went ----+
 //! ```
 //! Each arrow is a channel, each word a task. The driver alone decides, and never waits for the API
@@ -25,6 +26,9 @@ mod driver;
 mod evict;
 mod health;
 mod line;
+mod report;
+mod request;
+mod storyteller;
 mod watch;
 
 use bind::Binder;
@@ -47,6 +51,8 @@ pub struct Options {
     pub scheduler_names: Vec<String>,
     /// Where `/healthz` and `/readyz` are answered.
     pub listen: Option<SocketAddr>,
+    /// How the engine decides. The topology levels are found in the nodes' labels.
+    pub engine: gangline::Config,
 }
 
 /// Why the scheduler cannot run.
@@ -56,7 +62,9 @@ pub enum LiveError {
     #[error("kubeconfig: {0}")]
     Kubeconfig(#[from] kube::config::KubeconfigError),
     /// There is no kubeconfig, and no service account either.
-    #[error("no cluster: {0}; accepted: --kubeconfig, KUBECONFIG, ~/.kube/config, or a pod's service account")]
+    #[error(
+        "no cluster: {0}; accepted: --kubeconfig, KUBECONFIG, ~/.kube/config, or a pod's service account"
+    )]
     NoCluster(#[from] kube::config::InferConfigError),
     /// The client cannot be made.
     #[error("client: {0}")]
@@ -85,13 +93,16 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
     let (report_sender, reports) = mpsc::unbounded_channel();
     let (plans, plan_receiver) = mpsc::unbounded_channel();
     let (evictions, eviction_receiver) = mpsc::unbounded_channel();
+    let (news, news_receiver) = mpsc::unbounded_channel();
     let lines = Lines {
         changes,
         reports,
         plans,
         evictions,
+        news,
     };
-    let driver = Driver::new(options.scheduler_names, clock, &lines, Arc::clone(&health));
+    let names = options.scheduler_names.into_iter().collect();
+    let driver = Driver::new(names, options.engine, clock, &lines, Arc::clone(&health));
     let binder = Binder::new(client.clone(), report_sender);
 
     let server = async {
@@ -108,7 +119,8 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
     let catalog = tokio::spawn(Catalog::new(client.clone(), change_sender).keep());
     let driver = tokio::spawn(driver.drive(lines));
     let mut binder = tokio::spawn(binder.work(plan_receiver));
-    let evictor = tokio::spawn(evict::work(client, eviction_receiver));
+    let evictor = tokio::spawn(evict::work(client.clone(), eviction_receiver));
+    let reporter = tokio::spawn(report::work(client, news_receiver));
     let driver_ends = driver.abort_handle();
 
     let outcome = tokio::select! {
@@ -121,6 +133,7 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
         _ = driver => Err(LiveError::Ended("the driver")),
         _ = &mut binder => Err(LiveError::Ended("the binder")),
         _ = evictor => Err(LiveError::Ended("the evictor")),
+        _ = reporter => Err(LiveError::Ended("the reporter")),
     };
     // The driver's end of the plans goes with it; then the binder ends with what it has.
     driver_ends.abort();

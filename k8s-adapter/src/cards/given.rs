@@ -9,12 +9,7 @@
 use gangline::device::{Devices, Slice};
 
 use super::{ANNOTATIONS, card_numbers};
-use crate::{
-    annotations::DEVICES,
-    api::Labels,
-    problem::Problems,
-    quantity::excerpt,
-};
+use crate::{annotations::DEVICES, api::Labels, problem::Problems, quantity::excerpt};
 
 /// The devices as the annotation's value; none for a pod that has none.
 pub(crate) fn written(devices: &Devices) -> Option<String> {
@@ -135,7 +130,17 @@ mod tests {
     #[test]
     fn what_is_no_list_of_devices_is_refused() {
         for text in [
-            "", "x", "64", "4-0", "0:", ":19@4", "0:19", "0:19@", "0:255@0", "0-1:share", "0,1:share",
+            "",
+            "x",
+            "64",
+            "4-0",
+            "0:",
+            ":19@4",
+            "0:19",
+            "0:19@",
+            "0:255@0",
+            "0-1:share",
+            "0,1:share",
             "0:share,0:share,0:share,0:share,0:share,0:share,0:share,0:share,0:share",
         ] {
             assert_eq!(devices(text), None, "{text}");

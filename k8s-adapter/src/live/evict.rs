@@ -8,8 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use gangline::units::Uid;
-use k8s_openapi::api::core::v1::Pod;
-use kube::{Client, Resource as _, api::PostParams, core::Request};
+use kube::{Client, api::PostParams};
 use serde_json::json;
 use tokio::{
     sync::{Semaphore, mpsc::UnboundedReceiver},
@@ -18,13 +17,13 @@ use tokio::{
 };
 use tracing::{info, warn};
 
+use super::request::{pods, send};
+
 /// So many evictions are asked for at a time.
 const AT_A_TIME: usize = 16;
 /// The pauses between attempts.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// An answer that takes longer counts as lost.
-const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A pod that must go.
 #[derive(Debug)]
@@ -84,14 +83,10 @@ impl Eviction {
             "metadata": { "name": self.name, "namespace": self.namespace },
             "deleteOptions": { "preconditions": { "uid": self.uid } },
         });
-        let request = Request::new(Pod::url_path(&(), Some(&self.namespace)));
         let text = eviction.to_string().into_bytes();
+        let request = pods(&self.namespace);
         let settings = PostParams::default();
         let request = request.create_subresource("eviction", &self.name, &settings, text);
-        let request = request.map_err(kube::Error::BuildRequest)?;
-        match time::timeout(PATIENCE, client.request_text(request)).await {
-            Ok(answer) => answer,
-            Err(elapsed) => Err(kube::Error::Service(elapsed.into())),
-        }
+        send(client, request).await
     }
 }

@@ -22,12 +22,23 @@ fn of_two_services_one_runs_whole_and_the_other_when_it_is_gone() {
         services.iter().any(|service| has(&cluster, service, 4))
     });
     cluster.wait_until("the other has all its pods", || {
-        services.iter().all(|service| cluster.placed(service).0 == 4)
+        services
+            .iter()
+            .all(|service| cluster.placed(service).0 == 4)
     });
     let first = services.iter().find(|service| has(&cluster, service, 4));
     let first = *first.expect("it stays");
-    let second = services.into_iter().find(|service| *service != first).unwrap();
+    let second = services
+        .into_iter()
+        .find(|service| *service != first)
+        .unwrap();
     assert!(has(&cluster, second, 0), "{:?}", cluster.places(second));
+    cluster.wait_until("its pods say why they wait", || {
+        (0..4).all(|ordinal| {
+            let (reason, message) = cluster.why(&format!("{second}-{ordinal}"));
+            reason == "Unschedulable" && message.ends_with("needs 4 GPUs, 1 free")
+        })
+    });
 
     let gone = format!("/apis/apps/v1/namespaces/default/statefulsets/{first}");
     cluster.control_plane.delete(&gone).unwrap();

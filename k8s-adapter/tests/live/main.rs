@@ -5,5 +5,7 @@
 //! is given up.
 #![cfg(feature = "live")]
 
+mod faults;
 mod first_and_second;
+mod restart;
 mod support;

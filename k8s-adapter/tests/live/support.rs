@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     fs::{self, File},
     path::PathBuf,
     process::{Child, Command},
@@ -9,14 +10,37 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gangline_controlplane::{Builder, ControlPlane, Error};
-use serde_json::Value;
+use gangline_controlplane::{Builder, ControlPlane, Error, Node};
+use serde_json::{Value, json};
 
 /// When to stop waiting for what will not come.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The definition of Volcano's group, as far as the API server needs it.
 pub(crate) const VOLCANO: &str = include_str!("volcano.yaml");
+
+/// A Volcano group of the namespace `default`, and this many pods of it with so many GPUs each.
+pub(crate) fn group(name: &str, min: u32, pods: u32, gpus: u32) -> String {
+    let mut yaml = format!(
+        "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {{name: {name}}}\n\
+         spec: {{minMember: {min}}}\n"
+    );
+    for pod in 0..pods {
+        let _ = write!(
+            yaml,
+            "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}-{pod}\n  annotations: \
+             {{scheduling.k8s.io/group-name: {name}}}\nspec:\n  schedulerName: gangline\n  \
+             containers:\n  - name: main\n    image: none\n    resources: {{limits: \
+             {{nvidia.com/gpu: {gpus}}}}}\n"
+        );
+    }
+    yaml
+}
+
+/// A node with this many GPUs.
+pub(crate) fn node(name: &str, gpus: u32) -> Node {
+    Node::new(name).resource("nvidia.com/gpu", gpus.to_string())
+}
 
 /// A control plane and a scheduler.
 pub(crate) struct Cluster {
@@ -64,7 +88,10 @@ impl Cluster {
 
     /// An object.
     pub(crate) fn read(&self, path: &str) -> Value {
-        let answer = self.control_plane.get(path).expect("the API server answers");
+        let answer = self
+            .control_plane
+            .get(path)
+            .expect("the API server answers");
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         serde_json::from_str(&answer.body).expect("it is JSON")
     }
@@ -76,7 +103,10 @@ impl Cluster {
         let pods = pods["items"].as_array().expect("a list").iter();
         let named = pods.map(|pod| {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            (text(&pod["metadata"]["name"]), text(&pod["spec"]["nodeName"]))
+            (
+                text(&pod["metadata"]["name"]),
+                text(&pod["spec"]["nodeName"]),
+            )
         });
         named.filter(|(name, _)| name.starts_with(prefix)).collect()
     }
@@ -86,6 +116,33 @@ impl Cluster {
         let places = self.places(prefix);
         let bound = places.values().filter(|node| !node.is_empty()).count();
         (places.len(), bound)
+    }
+
+    /// What a pod of `default` says about why it waits: a word, and a line for people.
+    pub(crate) fn why(&self, pod: &str) -> (String, String) {
+        let pod = self.read(&format!("/api/v1/namespaces/default/pods/{pod}"));
+        let conditions = pod["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        let scheduled = |condition: &&Value| {
+            condition["type"] == "PodScheduled" && condition["status"] == "False"
+        };
+        let condition = conditions.find(scheduled).unwrap_or(&Value::Null);
+        let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+        (text("reason"), text("message"))
+    }
+
+    /// Binds a pod of `default` as some other scheduler would.
+    pub(crate) fn bind(&self, pod: &str, node: &str) {
+        let binding = json!({
+            "apiVersion": "v1", "kind": "Binding", "metadata": { "name": pod },
+            "target": { "kind": "Node", "name": node },
+        });
+        let path = format!("/api/v1/namespaces/default/pods/{pod}/binding");
+        let answer = self
+            .control_plane
+            .post(&path, &binding.to_string())
+            .unwrap();
+        assert_eq!(answer.status, 201, "{}", answer.body);
     }
 
     /// Asks again until the answer is yes.
