@@ -38,12 +38,17 @@ fn manifest() -> String {
 
 fn objects() -> Vec<Value> {
     let objects: Vec<Value> = serde_saphyr::from_multiple(&manifest()).expect("is YAML");
-    objects.into_iter().filter(|object| !object.is_null()).collect()
+    objects
+        .into_iter()
+        .filter(|object| !object.is_null())
+        .collect()
 }
 
 /// The only object of this kind.
 fn object(kind: &str) -> Value {
-    let mut found = objects().into_iter().filter(|object| object["kind"] == kind);
+    let mut found = objects()
+        .into_iter()
+        .filter(|object| object["kind"] == kind);
     let object = found.next().unwrap_or_else(|| panic!("there is no {kind}"));
     assert!(found.next().is_none(), "there is one {kind}");
     object
@@ -86,7 +91,10 @@ fn the_scheduler_may_read_what_it_needs_and_write_what_is_listed() {
     let mut writes = BTreeSet::new();
     for (group, resource, verbs) in rules("ClusterRole") {
         for word in verbs.iter().chain([&group, &resource]) {
-            assert!(!word.contains('*'), "no wildcards: {group} {resource} {verbs:?}");
+            assert!(
+                !word.contains('*'),
+                "no wildcards: {group} {resource} {verbs:?}"
+            );
         }
         for verb in verbs {
             match verb.as_str() {
@@ -100,9 +108,15 @@ fn the_scheduler_may_read_what_it_needs_and_write_what_is_listed() {
         }
     }
     for (group, resource, verbs) in rules("Role") {
-        assert_eq!((group.as_str(), resource.as_str()), ("coordination.k8s.io", "leases"));
+        assert_eq!(
+            (group.as_str(), resource.as_str()),
+            ("coordination.k8s.io", "leases")
+        );
         for verb in verbs {
-            assert!(["create", "get", "patch", "update"].contains(&verb.as_str()), "{verb}");
+            assert!(
+                ["create", "get", "patch", "update"].contains(&verb.as_str()),
+                "{verb}"
+            );
         }
     }
     let listed = WRITES.map(|(group, resource, verb)| (group.into(), resource.into(), verb.into()));
@@ -112,7 +126,10 @@ fn the_scheduler_may_read_what_it_needs_and_write_what_is_listed() {
 #[test]
 fn a_lease_is_changed_by_its_name_in_its_own_namespace() {
     let role = object("Role");
-    assert_eq!(role["metadata"]["namespace"], object("Namespace")["metadata"]["name"]);
+    assert_eq!(
+        role["metadata"]["namespace"],
+        object("Namespace")["metadata"]["name"]
+    );
     for rule in role["rules"].as_array().expect("has rules") {
         if texts(&rule["verbs"]) != ["create"] {
             assert_eq!(texts(&rule["resourceNames"]), ["gangline"]);
@@ -120,7 +137,10 @@ fn a_lease_is_changed_by_its_name_in_its_own_namespace() {
     }
     let (_, container) = pod_and_container();
     let arguments = texts(&container["args"]);
-    assert!(arguments.contains(&"--lease=gangline-system/gangline".into()), "{arguments:?}");
+    assert!(
+        arguments.contains(&"--lease=gangline-system/gangline".into()),
+        "{arguments:?}"
+    );
 }
 
 #[test]
@@ -156,9 +176,14 @@ fn the_document_says_of_each_rule_why_it_is_there() {
                 let named = format!("`{resource}`");
                 of == format!("`{group}`")
                     && what.split(", ").any(|name| name == named)
-                    && verbs.iter().all(|wanted| verb.split(", ").any(|verb| verb == wanted))
+                    && verbs
+                        .iter()
+                        .all(|wanted| verb.split(", ").any(|verb| verb == wanted))
             });
-            assert!(line.is_some(), "docs/install.md has no line for {group} {resource} {verbs:?}");
+            assert!(
+                line.is_some(),
+                "docs/install.md has no line for {group} {resource} {verbs:?}"
+            );
         }
     }
 }
@@ -171,7 +196,10 @@ fn the_container_is_nobody_and_can_change_nothing() {
     }
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
     assert_ne!(pod["securityContext"]["runAsUser"], 0);
-    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    assert_eq!(
+        pod["securityContext"]["seccompProfile"]["type"],
+        "RuntimeDefault"
+    );
     let context = &container["securityContext"];
     assert_eq!(context["allowPrivilegeEscalation"], false);
     assert_eq!(context["readOnlyRootFilesystem"], true);
@@ -184,15 +212,23 @@ fn the_container_is_nobody_and_can_change_nothing() {
 #[test]
 fn probes_ask_what_is_answered_where_it_is_answered() {
     let (_, container) = pod_and_container();
-    let port = container["ports"][0]["containerPort"].as_u64().expect("has a port");
+    let port = container["ports"][0]["containerPort"]
+        .as_u64()
+        .expect("has a port");
     let arguments = texts(&container["args"]);
-    assert!(arguments.contains(&format!("--listen=0.0.0.0:{port}")), "{arguments:?}");
+    assert!(
+        arguments.contains(&format!("--listen=0.0.0.0:{port}")),
+        "{arguments:?}"
+    );
     for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
         let get = json!({ "path": path, "port": container["ports"][0]["name"] });
         assert_eq!(container[probe]["httpGet"], get, "{probe}");
     }
     let service = object("Service");
-    assert_eq!(service["spec"]["ports"][0]["targetPort"], container["ports"][0]["name"]);
+    assert_eq!(
+        service["spec"]["ports"][0]["targetPort"],
+        container["ports"][0]["name"]
+    );
 }
 
 #[test]
@@ -212,7 +248,10 @@ fn replicas_are_two_and_one_stays() {
         }
     }
     let (pod, _) = pod_and_container();
-    assert_eq!(pod["priorityClassName"], object("PriorityClass")["metadata"]["name"]);
+    assert_eq!(
+        pod["priorityClassName"],
+        object("PriorityClass")["metadata"]["name"]
+    );
 }
 
 #[test]
@@ -220,7 +259,10 @@ fn all_versions_are_that_of_the_crate() {
     let version = env!("CARGO_PKG_VERSION");
     let (_, container) = pod_and_container();
     let image = container["image"].as_str().expect("is text");
-    assert_eq!(image.rsplit_once(':'), Some(("registry.example.com/gangline", version)));
+    assert_eq!(
+        image.rsplit_once(':'),
+        Some(("registry.example.com/gangline", version))
+    );
     let chart: Value =
         serde_saphyr::from_str(&read("k8s-adapter/deploy/chart/Chart.yaml")).expect("is YAML");
     assert_eq!(chart["version"], version);
@@ -228,7 +270,10 @@ fn all_versions_are_that_of_the_crate() {
     for path in ["k8s-adapter/deploy/Containerfile", "docs/install.md"] {
         let text = read(path);
         let images = Regex::new(r"/gangline:([0-9.]+)").expect("is valid");
-        let tags: Vec<_> = images.captures_iter(&text).map(|found| found[1].to_owned()).collect();
+        let tags: Vec<_> = images
+            .captures_iter(&text)
+            .map(|found| found[1].to_owned())
+            .collect();
         assert!(!tags.is_empty(), "{path} names the image");
         assert!(tags.iter().all(|tag| tag == version), "{path}: {tags:?}");
     }
@@ -240,7 +285,9 @@ fn metrics() -> BTreeMap<String, String> {
     let document = read("docs/metrics.md");
     let rows = row.expect("is valid");
     let found = rows.captures_iter(&document);
-    found.map(|row| (row[1].to_owned(), row[2].to_owned())).collect()
+    found
+        .map(|row| (row[1].to_owned(), row[2].to_owned()))
+        .collect()
 }
 
 #[test]
@@ -275,7 +322,9 @@ fn the_dashboard_shows_metrics_that_there_are() {
             }
         }
     }
-    let all = metrics.into_keys().filter(|name| name != "gangline_build_info");
+    let all = metrics
+        .into_keys()
+        .filter(|name| name != "gangline_build_info");
     assert_eq!(shown, all.collect::<BTreeSet<_>>());
 }
 
@@ -331,7 +380,11 @@ status:
         let arguments = arguments();
         assert_eq!(arguments.first().map(String::as_str), Some("run"));
         for flag in arguments[1..].iter().map(|argument| flag(argument)) {
-            assert_eq!(known.contains(flag), !FLAGS_TO_COME.contains(&flag), "{flag}");
+            assert_eq!(
+                known.contains(flag),
+                !FLAGS_TO_COME.contains(&flag),
+                "{flag}"
+            );
         }
     }
 
@@ -375,7 +428,8 @@ spec:
 
         // The scheduler is who it will be: it gets the token that the kubelet would give to its pods.
         let path = "/api/v1/namespaces/gangline-system/serviceaccounts/gangline/token";
-        let request = r#"{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}"#;
+        let request =
+            r#"{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}"#;
         let answer = control_plane.post(path, request).unwrap();
         let answer = answer.expect_success(path).unwrap().json().unwrap();
         let token = answer["status"]["token"].as_str().expect("is a token");
@@ -407,7 +461,9 @@ spec:
         let says_why = |name: &str| {
             let conditions = pod(name)["status"]["conditions"].take();
             let conditions = conditions.as_array().map(Vec::as_slice).unwrap_or_default();
-            let scheduled = conditions.iter().find(|condition| condition["type"] == "PodScheduled");
+            let scheduled = conditions
+                .iter()
+                .find(|condition| condition["type"] == "PodScheduled");
             scheduled.is_some_and(|condition| condition["status"] == "False")
         };
         let is_done = || {
