@@ -341,7 +341,6 @@ mod live {
 
     use gangline_controlplane::ControlPlane;
     use regex::Regex;
-    use serde_json::Value;
 
     use super::{manifest, pod_and_container, texts};
 
