@@ -1,6 +1,6 @@
 //! `gangline run`: the scheduler beside a cluster.
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
 use gangline::{Config, units::Nanos};
 use tokio::signal::unix::{SignalKind, signal};
@@ -9,7 +9,7 @@ use tracing_subscriber::{EnvFilter, fmt};
 use super::{CliError, Ending};
 use crate::{
     DEFAULT_SCORING,
-    live::{self, Options},
+    live::{self, Election, Options},
 };
 
 /// Schedule the pods of a cluster
@@ -30,6 +30,16 @@ pub(super) struct Args {
         default_value = "gangline"
     )]
     scheduler_names: Vec<String>,
+    /// Schedule without asking whether another instance does
+    #[arg(long)]
+    no_leader_election: bool,
+    /// The lease that one of several instances holds; without a namespace that of the service account, or
+    /// of the context
+    #[arg(long, value_name = "[NAMESPACE/]NAME", default_value = "gangline")]
+    lease: String,
+    /// How long the lease lasts without renewal: after a crash another instance takes over
+    #[arg(long, value_name = "TIME", value_parser = lease_span, default_value = "15s")]
+    lease_duration: Duration,
     /// How long members may run below their gang's minimum, or a bind go unconfirmed, before they are
     /// released, such as 90s or 5m
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "60s")]
@@ -64,6 +74,14 @@ fn span(text: &str) -> Result<Nanos, String> {
     })
 }
 
+/// A lease is counted in whole seconds, and renewed six times in one.
+fn lease_span(text: &str) -> Result<Duration, String> {
+    let span = span(text).map(|span| Duration::from_nanos(span.0));
+    span.ok()
+        .filter(|span| span.subsec_nanos() == 0 && (3..=3600).contains(&span.as_secs()))
+        .ok_or_else(|| "accepted: whole seconds from 3s to 1h".to_owned())
+}
+
 pub(super) fn run(args: Args) -> Result<Ending, CliError> {
     let filter = EnvFilter::try_new(&args.log).map_err(|error| CliError::Log {
         value: args.log.clone(),
@@ -83,6 +101,17 @@ pub(super) fn run(args: Args) -> Result<Ending, CliError> {
         context: args.context,
         scheduler_names: args.scheduler_names,
         listen: args.listen,
+        election: (!args.no_leader_election).then(|| {
+            let (namespace, name) = match args.lease.split_once('/') {
+                Some((namespace, name)) => (Some(namespace.to_owned()), name),
+                None => (None, args.lease.as_str()),
+            };
+            Election {
+                namespace,
+                name: name.to_owned(),
+                lasts: args.lease_duration,
+            }
+        }),
         engine: Config {
             scoring: DEFAULT_SCORING,
             degraded_deadline: args.degraded_deadline,

@@ -1,8 +1,8 @@
 //! Which kinds of objects there are to watch.
 //!
 //! The kinds that somebody reads are known ([`kinds`]); which of them the API server has is
-//! asked once at the start, and again when a CustomResourceDefinition of one of their groups changes.
-//! Each kind that is there gets a [`Watch`]. One that goes away ends its watch and is looked for again.
+//! asked once at the start, and again when a `CustomResourceDefinition` of one of their groups
+//! changes. Each kind that is there gets a [`Watch`]. One that goes away ends its watch and is looked for again.
 //! Built-in kinds come and go only with another API server, so those that are missing are looked for
 //! from time to time. Nothing here knows what is done with the objects.
 

@@ -232,7 +232,7 @@ impl Driver {
         }
         self.storyteller.settle(&self.scheduler);
         self.stop_unheld();
-        self.health.turned();
+        self.health.decides();
         self.scheduler.next_deadline()
     }
 

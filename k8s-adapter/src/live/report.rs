@@ -12,10 +12,7 @@ use std::{
 
 use gangline::units::Uid;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Client,
-    api::{GetParams, Patch, PatchParams},
-};
+use kube::api::{GetParams, Patch, PatchParams};
 use serde_json::json;
 use tokio::{
     sync::mpsc::UnboundedReceiver,
@@ -23,7 +20,7 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-use super::request::{pods, send};
+use super::request::{Requests, pods};
 
 /// Between two writes.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -61,9 +58,9 @@ pub(super) struct Waits {
 }
 
 /// Writes conditions until there is no more news.
-pub(super) async fn work(client: Client, mut news: UnboundedReceiver<News>) {
+pub(super) async fn work(requests: Requests, mut news: UnboundedReceiver<News>) {
     let mut reporter = Reporter {
-        client,
+        requests,
         due: BTreeMap::new(),
         turns: VecDeque::new(),
     };
@@ -84,7 +81,7 @@ pub(super) async fn work(client: Client, mut news: UnboundedReceiver<News>) {
 }
 
 struct Reporter {
-    client: Client,
+    requests: Requests,
     /// What is to be written, and how often it was tried.
     due: BTreeMap<Uid, (Waits, u32)>,
     /// Whose turn it is; may hold pods about which there is nothing to write any more.
@@ -177,7 +174,7 @@ impl Reporter {
         let patch = Patch::Strategic(patch);
         let request = pods(&waits.namespace);
         let request = request.patch_subresource("status", &waits.name, &settings, &patch);
-        match send(&self.client, request).await {
+        match self.requests.write(request).await {
             Ok(_) => Taken::Yes,
             Err(error) => taken(error),
         }
@@ -186,7 +183,7 @@ impl Reporter {
     /// Looks what version the pod has now, if it still waits.
     async fn refresh(&self, waits: &mut Waits) -> Taken {
         let request = pods(&waits.namespace).get(&waits.name, &GetParams::default());
-        let text = match send(&self.client, request).await {
+        let text = match self.requests.read(request).await {
             Ok(text) => text,
             Err(error) => return taken(error),
         };

@@ -7,5 +7,6 @@
 
 mod faults;
 mod first_and_second;
+mod lease;
 mod restart;
 mod support;

@@ -45,7 +45,7 @@ pub(crate) fn node(name: &str, gpus: u32) -> Node {
 /// A control plane and a scheduler.
 pub(crate) struct Cluster {
     pub(crate) control_plane: ControlPlane,
-    scheduler: Option<Child>,
+    schedulers: Vec<Child>,
     log: PathBuf,
 }
 
@@ -56,13 +56,18 @@ impl Cluster {
         let log = control_plane.directory().join("gangline.log");
         Ok(Self {
             control_plane,
-            scheduler: None,
+            schedulers: Vec::new(),
             log,
         })
     }
 
-    /// Starts the scheduler with these further arguments.
+    /// Starts the scheduler, as the only one, with these further arguments.
     pub(crate) fn run(&mut self, arguments: &[&str]) {
+        self.run_elected(&[&["--no-leader-election"], arguments].concat());
+    }
+
+    /// Starts one of several schedulers with these further arguments.
+    pub(crate) fn run_elected(&mut self, arguments: &[&str]) {
         let log = File::options().create(true).append(true).open(&self.log);
         let mut command = Command::new(env!("CARGO_BIN_EXE_gangline"));
         command
@@ -70,15 +75,30 @@ impl Cluster {
             .args(arguments)
             .stderr(log.expect("the directory can be written"));
         self.control_plane.attach(&mut command);
-        self.scheduler = Some(command.spawn().expect("the scheduler starts"));
+        self.schedulers
+            .push(command.spawn().expect("the scheduler starts"));
     }
 
-    /// Ends the scheduler at once, as a crash does.
+    /// Ends the scheduler that was started first at once, as a crash does.
     pub(crate) fn kill_scheduler(&mut self) {
-        if let Some(mut scheduler) = self.scheduler.take() {
-            scheduler.kill().expect("it can be ended");
-            scheduler.wait().expect("it ends");
-        }
+        let mut scheduler = self.schedulers.remove(0);
+        scheduler.kill().expect("it can be ended");
+        scheduler.wait().expect("it ends");
+    }
+
+    /// Tells the scheduler that was started first to stop, and waits until it has; its exit code.
+    pub(crate) fn stop_scheduler(&mut self) -> Option<i32> {
+        let mut scheduler = self.schedulers.remove(0);
+        let mut kill = Command::new("kill");
+        kill.arg("-TERM").arg(scheduler.id().to_string());
+        assert!(kill.status().expect("kill is there").success());
+        scheduler.wait().expect("it ends").code()
+    }
+
+    /// Waits until the scheduler that was started first ends by itself; its exit code.
+    pub(crate) fn wait_for_scheduler(&mut self) -> Option<i32> {
+        let mut scheduler = self.schedulers.remove(0);
+        scheduler.wait().expect("it ends").code()
     }
 
     /// What the scheduler has logged so far.
@@ -162,6 +182,8 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.kill_scheduler();
+        while !self.schedulers.is_empty() {
+            self.kill_scheduler();
+        }
     }
 }

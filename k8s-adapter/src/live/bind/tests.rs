@@ -4,11 +4,11 @@
 use std::{collections::VecDeque, sync::Mutex, time::Duration};
 
 use http::{Method, Response};
-use kube::client::Body;
+use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::*;
+use super::{super::lease::Fence, *};
 
 const UID: Uid = Uid(7);
 
@@ -122,7 +122,7 @@ async fn carry_out(script: &Script, binds: Vec<Bind>, ticket: &Arc<Ticket>) -> V
     let ticket = Arc::clone(ticket);
     plans.send(Plan { ticket, binds }).unwrap();
     drop(plans);
-    Binder::new(script.client(), reports)
+    Binder::new(Requests::new(script.client(), Fence::open()), reports)
         .work(plan_receiver)
         .await;
     let mut outcomes = Vec::new();
@@ -185,7 +185,7 @@ async fn a_conflict_without_a_cause_is_given_up_after_some_attempts() {
     let expected = (vec![retrying("code 409"), Outcome::Bound], "WRW".into());
     assert_eq!(outcomes(once).await, expected);
     let for_ever = [&again, &again, &again]
-        .map(|pair| pair.as_slice())
+        .map(<[Reply; 2]>::as_slice)
         .concat();
     let for_ever = [for_ever.as_slice(), &[fault(409)]].concat();
     let expected = (vec![retrying("code 409"), refused(409)], "WRWRWRW".into());
