@@ -25,7 +25,7 @@ use crate::{
     api, cards,
     intake::{self, Dialect, Member, Roster, Surroundings},
     load::{Complaint, Document, Severity, Source},
-    member::PodReader,
+    member::{PodReader, pod_complaint},
     node::node_spec,
     problem::Problems,
     world::{
@@ -118,18 +118,17 @@ impl Mirror {
         }
         let mut problems = Problems::default();
         let mut spec = self.reader.read(pod, &mut problems);
-        let object = format!("Pod {}/{}", spec.namespace, spec.name);
         let source = Source::file("the cluster");
-        for problem in problems.iter() {
-            let complaint = Complaint::from_problem(&source, &object, problem);
-            self.complaints.push(complaint);
-        }
+        let complaints = problems
+            .iter()
+            .map(|problem| pod_complaint(&source, &spec, problem));
+        self.complaints.extend(complaints);
         let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name.0);
         let link = match intake::link(&namespace.dialects, pod) {
             Ok(link) => link,
             Err(problem) => {
-                let complaint = Complaint::from_problem(&source, &object, &problem);
-                self.complaints.push(complaint);
+                self.complaints
+                    .push(pod_complaint(&source, &spec, &problem));
                 spec.problem = Some(problem).filter(|_| spec.node.is_none());
                 None
             }
@@ -326,6 +325,14 @@ impl Mirror {
             .flat_map(|namespace| namespace.told.values().cloned())
             .collect();
         levels::choose(&nodes, &implied, &gangs)
+    }
+
+    /// The node labels that groups name as levels.
+    #[cfg(feature = "live")]
+    pub(crate) fn named_levels(&self) -> BTreeSet<String> {
+        let gangs = self.namespaces.values();
+        let gangs = gangs.flat_map(|namespace| namespace.told.values());
+        gangs.flat_map(levels::named).collect()
     }
 
     fn said_nodes(&self) -> BTreeMap<String, NodeSpec> {

@@ -418,17 +418,11 @@ spec:
         let control_plane = ControlPlane::builder().start().unwrap();
         control_plane.apply(&manifest()).unwrap();
 
-        // The scheduler is who it will be: it gets the token that the kubelet would give to its pods.
-        let path = "/api/v1/namespaces/gangline-system/serviceaccounts/gangline/token";
-        let request =
-            r#"{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}"#;
-        let answer = control_plane.post(path, request).unwrap();
-        let answer = answer.expect_success(path).unwrap().json().unwrap();
-        let token = answer["status"]["token"].as_str().expect("is a token");
-        let kubeconfig = fs::read_to_string(control_plane.kubeconfig()).unwrap();
-        let path = control_plane.directory().join("of-the-scheduler");
-        fs::write(&path, kubeconfig.replace(control_plane.token(), token)).unwrap();
-
+        // The scheduler is who it will be.
+        let token = control_plane.service_account_token("gangline-system", "gangline");
+        let kubeconfig = control_plane
+            .write_kubeconfig("of-the-scheduler", &control_plane.url(), &token.unwrap())
+            .unwrap();
         let log_path = control_plane.directory().join("gangline.log");
         let mut command = Command::new(env!("CARGO_BIN_EXE_gangline"));
         // Two tests on one machine would listen on one port.
@@ -437,7 +431,7 @@ spec:
             .args(arguments().into_iter().filter(is_kept))
             .stderr(File::create(&log_path).unwrap());
         control_plane.attach(&mut command);
-        command.env("KUBECONFIG", path);
+        command.env("KUBECONFIG", kubeconfig);
         let mut scheduler = command.spawn().expect("the scheduler starts");
 
         control_plane.apply(NODE).unwrap();

@@ -12,6 +12,7 @@ use super::{ANNOTATIONS, card_numbers};
 use crate::{annotations::DEVICES, api::Labels, problem::Problems, quantity::excerpt};
 
 /// The devices as the annotation's value; none for a pod that has none.
+#[cfg(any(feature = "live", test))]
 pub(crate) fn written(devices: &Devices) -> Option<String> {
     if devices.is_empty() {
         return None;

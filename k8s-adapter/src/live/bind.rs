@@ -67,7 +67,7 @@ impl Ticket {
     }
 
     /// The first bind is about to be sent; false: the plan was withdrawn.
-    fn start(&self) -> bool {
+    pub(super) fn start(&self) -> bool {
         self.claim(Self::STARTED)
     }
 
