@@ -267,9 +267,9 @@ fn all_versions_are_that_of_the_crate() {
         serde_saphyr::from_str(&read("k8s-adapter/deploy/chart/Chart.yaml")).expect("is YAML");
     assert_eq!(chart["version"], version);
     assert_eq!(chart["appVersion"], version);
+    let images = Regex::new(r"/gangline:([0-9.]+)").expect("is valid");
     for path in ["k8s-adapter/deploy/Containerfile", "docs/install.md"] {
         let text = read(path);
-        let images = Regex::new(r"/gangline:([0-9.]+)").expect("is valid");
         let tags: Vec<_> = images
             .captures_iter(&text)
             .map(|found| found[1].to_owned())
@@ -385,17 +385,17 @@ status:
         let mut text = VOLCANO.to_owned();
         for (group, cards) in [("small", 2), ("large", 3)] {
             text += &format!(
-                r#"
+                r"
 ---
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
 metadata: {{name: {group}, namespace: default}}
 spec: {{minMember: 2}}
-"#
+"
             );
             for number in 0..2 {
                 text += &format!(
-                    r#"---
+                    r"---
 apiVersion: v1
 kind: Pod
 metadata:
@@ -406,7 +406,7 @@ spec:
   schedulerName: gangline
   containers:
   - {{name: main, image: none, resources: {{limits: {{nvidia.com/gpu: {cards}}}}}}}
-"#
+"
                 );
             }
         }
