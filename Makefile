@@ -1,12 +1,12 @@
 # What a contributor needs, by name. The checks themselves are in .ci/check.
 .DEFAULT_GOAL := help
-.PHONY: help test fmt lint docs proof features deny fuzz controlplane bench bench-gate oracle clean
+.PHONY: help test fmt lint docs proof features deny deploy fuzz controlplane bench bench-gate oracle clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 test: ## everything that CI checks, cheap checks first
-	@.ci/check format lint docs proof deny controlplane tests features fuzz
+	@.ci/check format lint docs proof deny deploy controlplane tests features fuzz
 
 fmt: ## format the source
 	@.ci/format
@@ -25,6 +25,9 @@ features: ## the core with each combination of features
 
 deny: ## licences, bans and sources of what we depend on
 	@.ci/check deny
+
+deploy: ## render the Helm chart to the plain manifests
+	@.ci/deploy
 
 fuzz: ## fuzz every target for FUZZ_SECONDS (60) each
 	@.ci/fuzz
