@@ -333,6 +333,7 @@ fn the_dashboard_shows_metrics_that_there_are() {
 mod live {
     use std::{
         collections::BTreeSet,
+        fmt::Write as _,
         fs::{self, File},
         process::Command,
         thread,
@@ -384,7 +385,8 @@ status:
     fn groups() -> String {
         let mut text = VOLCANO.to_owned();
         for (group, cards) in [("small", 2), ("large", 3)] {
-            text += &format!(
+            let _ = write!(
+                text,
                 r"
 ---
 apiVersion: scheduling.volcano.sh/v1beta1
@@ -394,7 +396,8 @@ spec: {{minMember: 2}}
 "
             );
             for number in 0..2 {
-                text += &format!(
+                let _ = write!(
+                    text,
                     r"---
 apiVersion: v1
 kind: Pod
