@@ -22,11 +22,16 @@ fn of_two_services_one_runs_whole_and_the_other_when_it_is_gone() {
         services.iter().any(|service| has(&cluster, service, 4))
     });
     cluster.wait_until("the other has all its pods", || {
-        services.iter().all(|service| cluster.placed(service).0 == 4)
+        services
+            .iter()
+            .all(|service| cluster.placed(service).0 == 4)
     });
     let first = services.iter().find(|service| has(&cluster, service, 4));
     let first = *first.expect("it stays");
-    let second = services.into_iter().find(|service| *service != first).unwrap();
+    let second = services
+        .into_iter()
+        .find(|service| *service != first)
+        .unwrap();
     assert!(has(&cluster, second, 0), "{:?}", cluster.places(second));
 
     let gone = format!("/apis/apps/v1/namespaces/default/statefulsets/{first}");

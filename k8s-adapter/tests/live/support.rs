@@ -64,7 +64,10 @@ impl Cluster {
 
     /// An object.
     pub(crate) fn read(&self, path: &str) -> Value {
-        let answer = self.control_plane.get(path).expect("the API server answers");
+        let answer = self
+            .control_plane
+            .get(path)
+            .expect("the API server answers");
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         serde_json::from_str(&answer.body).expect("it is JSON")
     }
@@ -76,7 +79,10 @@ impl Cluster {
         let pods = pods["items"].as_array().expect("a list").iter();
         let named = pods.map(|pod| {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            (text(&pod["metadata"]["name"]), text(&pod["spec"]["nodeName"]))
+            (
+                text(&pod["metadata"]["name"]),
+                text(&pod["spec"]["nodeName"]),
+            )
         });
         named.filter(|(name, _)| name.starts_with(prefix)).collect()
     }
