@@ -6,7 +6,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 test: ## everything that CI checks, cheap checks first
-	@.ci/check format lint docs proof deny tests features fuzz
+	@.ci/check format lint docs proof deny controlplane tests features fuzz
 
 fmt: ## format the source
 	@.ci/format

@@ -37,7 +37,7 @@ pub(crate) use ask::{CardAsk, Part};
 #[cfg(feature = "alloc")]
 pub use ask::{CardRequestError, check_request};
 #[cfg(feature = "alloc")]
-pub(crate) use choose::{Wanted, choices, choose, deal, deal_exactly, over_used};
+pub(crate) use choose::{Running, Wanted, choices, choose, in_doubt, settle};
 #[cfg(feature = "alloc")]
 pub use devices::{Devices, Slice};
 #[cfg(feature = "alloc")]

@@ -164,19 +164,20 @@ pub struct Scheduler {
     placements: Vec<Placement>,
     cycle: cycle::Scratch,
     decision_hash: u64,
-    /// Cards of held pods while their node is described anew.
-    remembered_devices: Vec<(PodIx, Devices)>,
     /// What a node's pods are dealt from, kept for its memory.
     dealt: Inventory,
-    /// Who wants devices of a node, and who gets which: kept for their memory too.
-    wanting: Vec<(bool, Uid, PodIx)>,
-    given: Vec<(PodIx, Devices)>,
+    /// Who holds devices of a node, and which: kept for their memory too.
+    holders: Vec<Holder>,
+    held: Vec<Devices>,
     /// For the usual mix.
     asked: market::Asked,
     placed_since_prices: u32,
     /// So many placements make prices old.
     prices_last: u32,
 }
+
+/// A pod that holds devices of a node, in the order in which they are dealt.
+type Holder = (core::cmp::Reverse<u32>, Uid, PodIx);
 
 impl Scheduler {
     /// An engine that knows no node and no pod.
@@ -205,10 +206,9 @@ impl Scheduler {
             placements: Vec::new(),
             cycle: cycle::Scratch::default(),
             decision_hash: 0,
-            remembered_devices: Vec::new(),
             dealt: Inventory::default(),
-            wanting: Vec::new(),
-            given: Vec::new(),
+            holders: Vec::new(),
+            held: Vec::new(),
             asked: market::Asked::default(),
             placed_since_prices: 0,
             prices_last: 0,

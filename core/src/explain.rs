@@ -13,13 +13,15 @@ pub mod reason;
 mod room;
 mod what_if;
 
+use core::mem;
+
 pub use display::{Amount, join_words, level_word};
 pub(crate) use display::{CARD_COMPUTE, CARD_MEMORY};
 pub use reason::{
     CardCondition, Cause, Counterfactual, DomainAttempt, NodeCount, Reason, Shortfall,
 };
 
-use crate::engine::{Explanation, GangId, Scheduler};
+use crate::engine::{Config, Explanation, GangId, Scheduler};
 
 /// Explains gangs of the engine that it was made from, as that was at the time.
 #[derive(Clone, Debug)]
@@ -51,6 +53,20 @@ impl Explainer {
 }
 
 impl Scheduler {
+    /// Why a gang and each of its members waits, without what would let it in: some searches, made in
+    /// place. The engine decides afterwards as if nobody had asked; a driver can keep up with this where
+    /// copies would be too dear. `None` when there is no such gang.
+    pub fn reasons(&mut self, gang: GangId) -> Option<Explanation> {
+        self.cluster_mut().settle_order();
+        let nothing = Scheduler::new(Config::default());
+        let mut explainer = Explainer {
+            engine: mem::replace(self, nothing),
+        };
+        let explanation = explainer.diagnose(gang);
+        *self = explainer.engine;
+        explanation
+    }
+
     /// Something that explains this engine's gangs. Copies the engine: make it once, ask it often.
     pub fn explainer(&self) -> Explainer {
         Explainer::new(self)

@@ -37,7 +37,7 @@ use gangline::{
     gang::PodSpec,
     units::{Nanos, Uid},
 };
-use support::cards::{Runs, unknown_cards};
+use support::cards::{Runs, are_believed, unknown_cards};
 
 /// What was seen, so that worlds which show nothing are noticed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,24 +67,27 @@ fn pod(world: &World, uid: Uid) -> Result<&PodSpec, String> {
     found.ok_or_else(|| "a pod that is not there".into())
 }
 
+/// Which pods run on a node, and with what.
+fn running<'w>(world: &'w World, engine: &Scheduler, node: &str) -> Vec<Runs<'w>> {
+    let lines = engine.ledger();
+    let here = lines.iter().filter(|line| line.node == node);
+    let pods = here.map(|line| {
+        let pod = pod(world, line.owner).expect("a pod of this world");
+        Runs {
+            template: &pod.template,
+            devices: line.devices,
+            told: pod.devices,
+        }
+    });
+    pods.collect()
+}
+
 /// The same world, where cards of which nobody knows what is used are as good as broken.
 fn known(world: &World) -> World {
     let engine = world.scheduler();
     let mut known = world.clone();
     for node in &mut known.nodes {
-        let lines = engine.ledger();
-        let here = lines.iter().filter(|line| line.node == node.name);
-        let pods: Vec<Runs<'_>> = here
-            .map(|line| {
-                let pod = pod(world, line.owner).expect("a pod of this world");
-                Runs {
-                    template: &pod.template,
-                    devices: line.devices,
-                    is_told: pod.devices == Some(line.devices),
-                }
-            })
-            .collect();
-        for card in unknown_cards(node, &pods) {
+        for card in unknown_cards(node, &running(world, &engine, &node.name)) {
             let unhealthy = &mut node.cards[0].unhealthy;
             *unhealthy = unhealthy.union(gangline::bits::CardSet(1 << card));
         }
@@ -108,6 +111,14 @@ fn ask(world: &World) -> Result<(Vec<Room>, Option<Vec<Said>>), String> {
             false,
         )
         .map_err(|error| format!("{} runs with {:?}: {error}", pod.name, line.devices))?;
+    }
+    for node in &world.nodes {
+        are_believed(node, &running(world, &engine, &node.name)).map_err(|at| {
+            format!(
+                "pod {at} on {} has not what it told and nobody else",
+                node.name
+            )
+        })?;
     }
     let running = bound(&engine);
     let decisions = engine.decide(Nanos::ZERO).to_vec();

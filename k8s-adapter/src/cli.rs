@@ -72,7 +72,9 @@ enum CliError {
     #[error(transparent)]
     Live(#[from] crate::live::LiveError),
     #[cfg(feature = "live")]
-    #[error("--log {value}: {message}; accepted: error, warn, info, debug, trace, or PART=LEVEL,...")]
+    #[error(
+        "--log {value}: {message}; accepted: error, warn, info, debug, trace, or PART=LEVEL,..."
+    )]
     Log { value: String, message: String },
     #[cfg(feature = "live")]
     #[error("the process cannot start its threads or hear its signals: {0}")]

@@ -3,19 +3,25 @@
 //! ```text
 //! catalog -> watches -> driver (mirror, engine) -> binder  -> API server
 //!                          ^                    -> evictor ->
+//!                          |                    -> reporter ->
 //!                          +---- how binds went ----+
 //! ```
 //! Each arrow is a channel, each word a task. The driver alone decides, and never waits for the API
 //! server; the others know nothing of the engine. A task that ends for no reason ends the process: it
 //! starts again with what the API server says, which is all that there is to know.
 
-use std::{future::Future, io, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{
+    future::Future, io, net::SocketAddr, path::PathBuf, pin::pin, sync::Arc, time::Duration,
+};
 
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use tokio::sync::{mpsc, watch as signal};
+use tokio::{
+    sync::{mpsc, watch as signal},
+    time,
+};
 use tracing::info;
 
 mod bind;
@@ -24,7 +30,11 @@ mod clock;
 mod driver;
 mod evict;
 mod health;
+mod lease;
 mod line;
+mod report;
+mod request;
+mod storyteller;
 mod watch;
 
 use bind::Binder;
@@ -32,9 +42,16 @@ use catalog::Catalog;
 use clock::Clock;
 use driver::{Driver, Lines};
 use health::Health;
+pub use lease::Election;
+use lease::{Fence, Lease};
+use request::Requests;
 
 /// So many changes wait for the driver at most; then the watches wait.
 const WAITING_CHANGES: usize = 16_384;
+
+/// How long what is being bound may take when the scheduler is told to stop: Kubernetes ends it for good
+/// after thirty seconds.
+const LAST_BINDS: Duration = Duration::from_secs(20);
 
 /// What `gangline run` may be told.
 #[derive(Clone, Debug)]
@@ -47,6 +64,10 @@ pub struct Options {
     pub scheduler_names: Vec<String>,
     /// Where `/healthz` and `/readyz` are answered.
     pub listen: Option<SocketAddr>,
+    /// Which of several instances schedules; `None`: this one, whatever others do.
+    pub election: Option<Election>,
+    /// How the engine decides. The topology levels are found in the nodes' labels.
+    pub engine: gangline::Config,
 }
 
 /// Why the scheduler cannot run.
@@ -56,7 +77,9 @@ pub enum LiveError {
     #[error("kubeconfig: {0}")]
     Kubeconfig(#[from] kube::config::KubeconfigError),
     /// There is no kubeconfig, and no service account either.
-    #[error("no cluster: {0}; accepted: --kubeconfig, KUBECONFIG, ~/.kube/config, or a pod's service account")]
+    #[error(
+        "no cluster: {0}; accepted: --kubeconfig, KUBECONFIG, ~/.kube/config, or a pod's service account"
+    )]
     NoCluster(#[from] kube::config::InferConfigError),
     /// The client cannot be made.
     #[error("client: {0}")]
@@ -69,6 +92,9 @@ pub enum LiveError {
         /// Why not.
         error: io::Error,
     },
+    /// Another instance schedules by now.
+    #[error("the lease could not be renewed in time: another instance may schedule")]
+    LeaseLost,
     /// A part of the scheduler ended without being told to.
     #[error("{0} ended; this is a bug in Gangline")]
     Ended(&'static str),
@@ -77,23 +103,8 @@ pub enum LiveError {
 /// Runs the scheduler until `stop` ends: then nothing new is decided, and what is being bound is bound.
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(), LiveError> {
     let client = connect(&options).await?;
-    let clock = Clock::start();
     let health = Arc::new(Health::default());
     let (stopping, mut is_stopping) = signal::channel(false);
-
-    let (change_sender, changes) = mpsc::channel(WAITING_CHANGES);
-    let (report_sender, reports) = mpsc::unbounded_channel();
-    let (plans, plan_receiver) = mpsc::unbounded_channel();
-    let (evictions, eviction_receiver) = mpsc::unbounded_channel();
-    let lines = Lines {
-        changes,
-        reports,
-        plans,
-        evictions,
-    };
-    let driver = Driver::new(options.scheduler_names, clock, &lines, Arc::clone(&health));
-    let binder = Binder::new(client.clone(), report_sender);
-
     let server = async {
         let Some(address) = options.listen else {
             return std::future::pending().await;
@@ -102,33 +113,103 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
             // Without a sender it is over as well.
             let _ = is_stopping.wait_for(|stops| *stops).await;
         };
-        let served = health::serve(address, health, stopped).await;
+        let served = health::serve(address, Arc::clone(&health), stopped).await;
         served.map_err(|error| LiveError::Listen { address, error })
     };
-    let catalog = tokio::spawn(Catalog::new(client.clone(), change_sender).keep());
+    let mut lease = options
+        .election
+        .as_ref()
+        .map(|election| Lease::new(client.clone(), election));
+    let work = async {
+        let mut stop = pin!(stop);
+        let fence = match &mut lease {
+            Some(lease) => {
+                health.stands_by();
+                tokio::select! {
+                    () = lease.acquire() => {}
+                    () = &mut stop => return Ok(()),
+                }
+                health.starts();
+                lease.fence()
+            }
+            None => Fence::open(),
+        };
+        let lost = async {
+            match &mut lease {
+                Some(lease) => lease.keep().await,
+                None => std::future::pending().await,
+            }
+        };
+        schedule(client, fence, &options, &health, stop, lost).await
+    };
+    let outcome = tokio::select! {
+        outcome = work => outcome,
+        served = server => served,
+    };
+    let _ = stopping.send(true);
+    if let Some(lease) = lease.filter(|_| outcome.is_ok()) {
+        lease.release().await;
+    }
+    outcome
+}
+
+/// Schedules until `stop` ends, or `lost`: then nothing is finished, since others have begun.
+async fn schedule(
+    client: Client,
+    fence: Fence,
+    options: &Options,
+    health: &Arc<Health>,
+    stop: impl Future<Output = ()>,
+    lost: impl Future<Output = ()>,
+) -> Result<(), LiveError> {
+    let requests = Requests::new(client.clone(), fence);
+    let (change_sender, changes) = mpsc::channel(WAITING_CHANGES);
+    let (report_sender, reports) = mpsc::unbounded_channel();
+    let (plans, plan_receiver) = mpsc::unbounded_channel();
+    let (evictions, eviction_receiver) = mpsc::unbounded_channel();
+    let (news, news_receiver) = mpsc::unbounded_channel();
+    let lines = Lines {
+        changes,
+        reports,
+        plans,
+        evictions,
+        news,
+    };
+    let names = options.scheduler_names.iter().cloned().collect();
+    let driver = Driver::new(
+        names,
+        options.engine.clone(),
+        Clock::start(),
+        &lines,
+        Arc::clone(health),
+    );
+    let binder = Binder::new(requests.clone(), report_sender);
+
+    let catalog = tokio::spawn(Catalog::new(client, change_sender).keep());
     let driver = tokio::spawn(driver.drive(lines));
     let mut binder = tokio::spawn(binder.work(plan_receiver));
-    let evictor = tokio::spawn(evict::work(client, eviction_receiver));
+    let evictor = tokio::spawn(evict::work(requests.clone(), eviction_receiver));
+    let reporter = tokio::spawn(report::work(requests, news_receiver));
     let driver_ends = driver.abort_handle();
+    let mut lost = pin!(lost);
 
-    let outcome = tokio::select! {
+    tokio::select! {
         () = stop => {
             info!("stopping: what is being bound is bound, nothing new is decided");
-            Ok(())
+            // The driver's end of the plans goes with it; then the binder ends with what it has.
+            driver_ends.abort();
+            tokio::select! {
+                _ = time::timeout(LAST_BINDS, binder) => Ok(()),
+                () = &mut lost => Err(LiveError::LeaseLost),
+            }
         }
-        served = server => served,
+        () = &mut lost => Err(LiveError::LeaseLost),
         _ = catalog => Err(LiveError::Ended("the watching")),
         _ = driver => Err(LiveError::Ended("the driver")),
         _ = &mut binder => Err(LiveError::Ended("the binder")),
         _ = evictor => Err(LiveError::Ended("the evictor")),
-    };
-    // The driver's end of the plans goes with it; then the binder ends with what it has.
-    driver_ends.abort();
-    let _ = stopping.send(true);
-    if outcome.is_ok() {
-        let _ = binder.await;
+        _ = reporter => Err(LiveError::Ended("the reporter")),
     }
-    outcome
 }
 
 async fn connect(options: &Options) -> Result<Client, LiveError> {

@@ -8,13 +8,14 @@
 use std::collections::BTreeSet;
 
 use gangline::{
-    gang::{PodPhase, PodSpec},
+    gang::{PodPhase, PodSpec, Problem},
     units::Uid,
 };
 
 use crate::{
     api,
     cards::given,
+    load::{Complaint, Severity, Source},
     priority::PriorityClasses,
     problem::{FieldPath, Problems},
     rules::Templates,
@@ -125,6 +126,22 @@ pub fn uid(uid: &str, kind: &str, namespace: &str, name: &str) -> Uid {
         Uid::from_text(&format!("{kind}/{namespace}/{name}"))
     } else {
         Uid::from_text(uid)
+    }
+}
+
+/// What is wrong with a pod: it is not used, unless it runs or has ended all the same.
+pub(crate) fn pod_complaint(source: &Source, spec: &PodSpec, problem: &Problem) -> Complaint {
+    let object = format!("Pod {}/{}", spec.namespace, spec.name);
+    let complaint = Complaint::from_problem(source, &object, problem);
+    let is_open = spec.node.is_none() && spec.phase == PodPhase::Pending;
+    let severity = if is_open {
+        complaint.severity
+    } else {
+        Severity::Warning
+    };
+    Complaint {
+        severity,
+        ..complaint
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
     api, cards,
     intake::{self, Dialect, Member, Roster, Surroundings},
     load::{Complaint, Document, Severity, Source},
-    member::PodReader,
+    member::{PodReader, pod_complaint},
     node::node_spec,
     problem::Problems,
     volumes::{self, Judged, Volumes},
@@ -125,18 +125,17 @@ impl Mirror {
         }
         let mut problems = Problems::default();
         let mut spec = self.reader.read(pod, &mut problems);
-        let object = format!("Pod {}/{}", spec.namespace, spec.name);
         let source = Source::file("the cluster");
-        for problem in problems.iter() {
-            let complaint = Complaint::from_problem(&source, &object, problem);
-            self.complaints.push(complaint);
-        }
+        let complaints = problems
+            .iter()
+            .map(|problem| pod_complaint(&source, &spec, problem));
+        self.complaints.extend(complaints);
         let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name.0);
         let link = match intake::link(&namespace.dialects, pod) {
             Ok(link) => link,
             Err(problem) => {
-                let complaint = Complaint::from_problem(&source, &object, &problem);
-                self.complaints.push(complaint);
+                self.complaints
+                    .push(pod_complaint(&source, &spec, &problem));
                 spec.problem = Some(problem).filter(|_| spec.node.is_none());
                 None
             }

@@ -298,10 +298,15 @@ impl<'a> Nodes<'a> {
 }
 
 /// What was decided. A gang whose minimum runs is placed, whatever was last decided about members
-/// that it has beyond that.
+/// that it has beyond that; so are pods that all run though nobody described their group.
 pub fn verdict(gang: &GangView<'_>) -> Verdict {
+    let runs = |member: &MemberView<'_>| {
+        matches!(member.state, MemberState::Bound | MemberState::Succeeded)
+    };
+    let all_run = gang.members.len() >= gang.min as usize && gang.members.iter().all(runs);
     match gang.phase {
         Phase::Planned | Phase::Binding | Phase::Running => Verdict::Placed,
+        Phase::Gathering if all_run && !gang.members.is_empty() => Verdict::Placed,
         _ => gang.verdict,
     }
 }
@@ -449,6 +454,7 @@ impl GangReport {
         let planned = |member: &MemberReport| member.state == MemberState::Planned;
         match self.verdict {
             Verdict::Placed if self.members.iter().any(planned) => "placed",
+            Verdict::Placed if self.state == Phase::Gathering => phase_word(Phase::Running),
             Verdict::Placed => phase_word(self.state),
             verdict => verdict_word(verdict),
         }
@@ -534,7 +540,7 @@ pub fn card_totals(nodes: &[NodeView<'_>]) -> BTreeMap<String, CardTotals> {
             let free = if node.unschedulable || is_away(node.taints) {
                 CardSet::EMPTY
             } else {
-                rest.difference(cards.unhealthy).difference(cards.over_used)
+                rest.difference(cards.closed())
             };
             kind.total += cards.all.len();
             kind.held += held.len();

@@ -24,7 +24,7 @@ use crate::{
     expand::{self, ExistingPods},
     intake::{self, Dialect, Member, Roster, Surroundings},
     load::{self, Complaint, Document, LoadError, Severity, Sink},
-    member::PodReader,
+    member::{PodReader, pod_complaint},
     node::node_spec,
     problem::Problems,
     volumes::{self, Volumes},
@@ -525,12 +525,13 @@ impl<'p> Builder<'p> {
         let mut problems = Problems::default();
         let mut spec = self.reader.read(pod, &mut problems);
         let object = format!("Pod {}/{}", spec.namespace, spec.name);
-        self.problems(source, &object, &problems);
+        let complaints = problems.iter();
+        let complaints = complaints.map(|problem| pod_complaint(source, &spec, problem));
+        self.complaints.extend(complaints);
         let link = match intake::link(&self.dialects, pod) {
             Ok(link) => link,
             Err(problem) => {
-                self.complaints
-                    .push(Complaint::from_problem(source, &object, &problem));
+                self.complaints.push(pod_complaint(source, &spec, &problem));
                 spec.problem = Some(problem).filter(|_| spec.node.is_none());
                 None
             }
@@ -563,13 +564,6 @@ impl<'p> Builder<'p> {
             self.made.push(pod.clone());
         }
         self.pods.take(member, created.is_some());
-    }
-
-    fn problems(&mut self, source: &load::Source, object: &str, problems: &Problems) {
-        let complaints = problems
-            .iter()
-            .map(|problem| Complaint::from_problem(source, object, problem));
-        self.complaints.extend(complaints);
     }
 }
 

@@ -77,10 +77,10 @@ impl Cluster {
 
     /// Says of which cards of a node nobody knows what its members use. Not noted for undoing: it
     /// follows from who is there.
-    pub(crate) fn set_over_used(&mut self, node: NodeIx, cards: &[(KindIx, CardSet)]) {
+    pub(crate) fn set_in_doubt(&mut self, node: NodeIx, cards: &[(KindIx, CardSet)]) {
         let slot = &mut self.nodes[node.0 as usize];
         let before: SmallVec<[(KindIx, u32); 2]> = slot.cards.free_by_kind().collect();
-        if !slot.cards.set_over_used(cards) {
+        if !slot.cards.set_in_doubt(cards) {
             return;
         }
         for (kind, before) in before {

@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{Devices, Slice, inventory::KindIx, links::Nearness};
+use super::{Devices, inventory::KindIx, links::Nearness};
 use crate::{
     bits::CardSet,
     request::{Apart, CardRequest, CardWant, ShareMemory, SliceChoice},
@@ -296,21 +296,6 @@ impl CardAsk {
             .iter()
             .map(|slice| (slice.count, Part::Slice(&slice.slice)));
         slices.chain(other)
-    }
-
-    /// Whether these devices are fewer than it asks for, or on fewer cards.
-    pub(crate) fn lacks(&self, devices: &Devices) -> bool {
-        match self.whole() {
-            0 => {
-                let loose = devices
-                    .slices()
-                    .filter(|slice| slice.card == Slice::NO_CARD);
-                let cards = devices.cards.len() + loose.count() as u32;
-                let is_crowded = self.apart() == Apart::Distinct && cards < self.count();
-                is_crowded || (devices.slices().count() as u32) < self.count()
-            }
-            whole => devices.cards.len() < whole,
-        }
     }
 
     /// Whether a card of this product passes.

@@ -14,11 +14,15 @@ use super::{
     Devices, Slice,
     ask::{CardAsk, Part},
     hardware::{Hardware, Mode, Need},
-    inventory::{CardState, Inventory, KindIx, Pool},
+    inventory::{CardState, Inventory, Pool},
     mig::{Geometry, MigState, ProfileIx},
     parts,
 };
 use crate::{bits::CardSet, request::Apart};
+
+mod running;
+
+pub(crate) use running::{Running, in_doubt, settle};
 
 /// The devices that the next member with this ask gets; `None`: it does not fit. Cards without
 /// identity are given without saying which.
@@ -127,271 +131,6 @@ pub(crate) fn choices(
         is_complete: flow.is_continue(),
         looks: looks + found.len() as u64,
     }
-}
-
-/// Takes devices for a pod that is there whether it fits or not: those that are said if they can be
-/// had, otherwise the usual choice, healthy cards before others, otherwise as much as there is.
-pub(crate) fn deal(inventory: &mut Inventory, ask: &CardAsk, said: Option<Devices>) -> Devices {
-    let is_dealt =
-        |said: &Devices| deal_exactly(inventory, ask, said) || deal_beyond(inventory, ask, said);
-    if let Some(said) = said.filter(is_dealt) {
-        return said;
-    }
-    let part = said.map_or(CardSet::EMPTY, |said| said.cards);
-    let is_free_to_choose = part.is_empty() || ask.whole() == 0;
-    let devices = is_free_to_choose.then(|| choose(inventory, ask)).flatten();
-    let devices = devices.unwrap_or_else(|| rest(inventory, ask, said));
-    inventory.take(ask, &devices);
-    devices
-}
-
-/// Takes exactly these devices, healthy or not, if they can be had.
-pub(crate) fn deal_exactly(inventory: &mut Inventory, ask: &CardAsk, devices: &Devices) -> bool {
-    let unhealthy = inventory.set_unhealthy(ask.kind, CardSet::EMPTY);
-    let is_had = accepts(inventory, ask, devices);
-    inventory.set_unhealthy(ask.kind, unhealthy);
-    if is_had {
-        inventory.take(ask, devices);
-    }
-    is_had
-}
-
-/// Takes these shares or replicas although their cards have too little left: they are there.
-fn deal_beyond(inventory: &mut Inventory, ask: &CardAsk, devices: &Devices) -> bool {
-    let Some(pool) = inventory.pool(ask.kind) else {
-        return false;
-    };
-    let mut cards = CardSet::EMPTY;
-    let can_be = |slice: Slice| {
-        let Some(card) = Some(u32::from(slice.card)).filter(|&card| pool.all.contains(card)) else {
-            return false;
-        };
-        cards = cards.union(CardSet(1 << card));
-        let suits = match pool.hardware.mode(card) {
-            Mode::Shared => slice.profile == Slice::SHARE,
-            Mode::Replicas(_) => slice.profile == Slice::REPLICA,
-            _ => false,
-        };
-        let state = inventory.states(pool).get(card as usize);
-        let is_open = state.is_some_and(|state| parts::is_open(state, ask));
-        suits && is_open && !pool.used.contains(card)
-    };
-    let [only] = ask.parts().collect::<SmallVec<[_; 4]>>()[..] else {
-        return false;
-    };
-    let profile = match only.1 {
-        Part::Share { .. } => Slice::SHARE,
-        Part::Replica => Slice::REPLICA,
-        Part::Slice(_) => return false,
-    };
-    let is_whole_ask = devices.slices().count() as u32 == ask.count()
-        && devices.slices().all(|slice| slice.profile == profile);
-    let can_be = is_whole_ask && devices.slices().all(can_be) && devices.cards == cards;
-    if can_be {
-        inventory.take(ask, devices);
-    }
-    can_be
-}
-
-/// What there is for a pod that does not fit, or that has other devices than those it says. Whole
-/// cards: those it says, then healthy ones, then the others, as many as nobody has.
-fn rest(inventory: &mut Inventory, ask: &CardAsk, said: Option<Devices>) -> Devices {
-    let Some(pool) = inventory.pool(ask.kind).filter(|_| ask.whole() > 0) else {
-        let healthy = inventory.set_unhealthy(ask.kind, CardSet::EMPTY);
-        let devices = choose(inventory, ask).unwrap_or_else(|| beyond(inventory, ask));
-        inventory.set_unhealthy(ask.kind, healthy);
-        return devices;
-    };
-    let free = pool.all.difference(pool.used).difference(pool.parted);
-    let mut cards = said.map_or(CardSet::EMPTY, |said| said.cards.intersection(free));
-    for source in [free.difference(pool.unhealthy), free] {
-        let missing = ask.whole().saturating_sub(cards.len());
-        let source = source.difference(cards);
-        let more = source.lowest(missing.min(source.len()));
-        cards = cards.union(more.unwrap_or_default());
-    }
-    Devices::of_cards(cards)
-}
-
-/// Shares and replicas for a pod that runs although they do not fit: on the card with the most left, so
-/// that they are counted and nobody else gets the room. Instances that cannot exist are not.
-fn beyond(inventory: &Inventory, ask: &CardAsk) -> Devices {
-    let mut devices = Devices::NONE;
-    let Some(pool) = inventory.pool(ask.kind) else {
-        return devices;
-    };
-    let states = inventory.states(pool);
-    let usable = parts::usable_cards(inventory, pool, ask);
-    let room = |card: u32, shared: bool| {
-        let mode = pool.hardware.mode(card);
-        let suits = match mode {
-            Mode::Shared => shared,
-            Mode::Replicas(_) => !shared,
-            _ => false,
-        };
-        let state = states.get(card as usize).filter(|_| suits)?;
-        let left = parts::left_milli(&pool.hardware, card, state);
-        Some((left, core::cmp::Reverse(card)))
-    };
-    for (count, part) in ask.parts() {
-        let (shared, profile) = match part {
-            Part::Share { .. } => (true, Slice::SHARE),
-            Part::Replica => (false, Slice::REPLICA),
-            Part::Slice(_) => continue,
-        };
-        let best = usable.iter().filter_map(|&card| room(card, shared)).max();
-        for _ in 0..best.map_or(0, |_| count) {
-            devices.push(Slice {
-                card: best.map_or(0, |(_, card)| card.0 as u8),
-                profile,
-                start: 0,
-            });
-        }
-    }
-    devices
-}
-
-/// Whether each part of an ask has a place on some card when nobody is there, all of them together
-/// where they must be on one.
-fn could_hold(empty: &Inventory, ask: &CardAsk) -> bool {
-    let Some(pool) = empty.pool(ask.kind) else {
-        return false;
-    };
-    if ask.whole() > 0 {
-        return !pool.hardware.whole.is_empty();
-    }
-    let Some(mut picker) = Picker::new(empty, pool, ask) else {
-        return false;
-    };
-    if ask.apart() == Apart::Same {
-        return picker.walk(0, &mut |_| ControlFlow::Break(())).is_break();
-    }
-    let has_place = |need| {
-        picker
-            .cards
-            .iter()
-            .any(|&card| picker.has_place(card, need))
-    };
-    picker.needs.iter().all(has_place)
-}
-
-/// Cards that nobody knows anything of, since the pods that are there need more than there is: those on
-/// which a pod can be that did not tell which devices it has, and that has fewer than it needs or others'
-/// with them. Pods whose request no such card could serve are left out: they must not stop all others.
-/// `given` by ask: the devices, and whether they were told.
-pub(crate) fn over_used(
-    inventory: &Inventory,
-    given: &[(&CardAsk, Devices, bool)],
-) -> SmallVec<[(KindIx, CardSet); 1]> {
-    let mut found: SmallVec<[(KindIx, CardSet); 1]> = SmallVec::new();
-    let mut empty = inventory.clone();
-    empty.empty();
-    for (kind, _) in inventory.overfull() {
-        empty.set_unhealthy(kind, CardSet::EMPTY);
-    }
-    let mut possible = empty.clone();
-    let mut assumed: SmallVec<[(&CardAsk, Devices, bool); 8]> = SmallVec::new();
-    for (ask, devices, is_told) in given {
-        if *is_told || could_hold(&empty, ask) {
-            possible.take(ask, devices);
-            assumed.extend((!is_told).then_some((*ask, *devices, ask.lacks(devices))));
-        }
-    }
-    for (kind, overfull) in possible.overfull() {
-        let here = assumed.iter().filter(|(ask, ..)| ask.kind == kind);
-        let unknown = here.filter(|(_, devices, is_short)| {
-            *is_short || !devices.cards.intersection(overfull).is_empty()
-        });
-        let cards = unknown.fold(CardSet::EMPTY, |cards, (ask, ..)| {
-            cards.union(cards_for(&empty, ask))
-        });
-        found.extend((!cards.is_empty()).then_some((kind, cards)));
-    }
-    found
-}
-
-/// Cards on which some part of an ask can be when nobody else is there.
-fn cards_for(empty: &Inventory, ask: &CardAsk) -> CardSet {
-    let Some(pool) = empty.pool(ask.kind) else {
-        return CardSet::EMPTY;
-    };
-    if ask.whole() > 0 {
-        return pool.hardware.whole;
-    }
-    let Some(picker) = Picker::new(empty, pool, ask) else {
-        return CardSet::EMPTY;
-    };
-    let cards = picker.cards.iter().copied();
-    let cards = cards.filter(|&card| {
-        let mut needs = picker.needs.iter();
-        needs.any(|need| picker.has_place(card, need))
-    });
-    cards.fold(CardSet::EMPTY, |set, card| set.union(CardSet(1 << card)))
-}
-
-/// Whether exactly these devices can be had for an ask now. Which of its conditions they meet does
-/// not matter: they are there.
-pub(crate) fn accepts(inventory: &Inventory, ask: &CardAsk, devices: &Devices) -> bool {
-    let Some(pool) = inventory.pool(ask.kind) else {
-        return devices.is_empty();
-    };
-    if ask.whole() > 0 {
-        let taken = pool.used.union(pool.parted);
-        return pool.all.difference(taken).contains_all(devices.cards)
-            && devices.slices().next().is_none()
-            && devices.cards.len() == ask.whole();
-    }
-    let slices: SmallVec<[Slice; 8]> = devices.slices().collect();
-    if slices.iter().any(|slice| slice.card == Slice::NO_CARD) {
-        let mut free: SmallVec<[u32; 8]> = inventory
-            .loose(pool.kind)
-            .map(|loose| loose.all.saturating_sub(loose.used))
-            .collect();
-        return slices.len() as u32 == ask.count()
-            && devices.cards.is_empty()
-            && slices.iter().all(|slice| {
-                let left = free.get_mut(usize::from(slice.profile));
-                slice.card == Slice::NO_CARD
-                    && left.is_some_and(|left| core::mem::replace(left, left.saturating_sub(1)) > 0)
-            });
-    }
-    let Some(mut picker) = Picker::new(inventory, pool, ask) else {
-        return false;
-    };
-    let of_slices = slices
-        .iter()
-        .filter(|slice| u32::from(slice.card) < CardSet::CAPACITY);
-    let of_slices = of_slices.fold(CardSet::EMPTY, |set, slice| {
-        set.union(CardSet(1 << slice.card))
-    });
-    if slices.len() != picker.needs.len() || devices.cards != of_slices {
-        return false;
-    }
-    let mut open: SmallVec<[Need; 8]> = core::mem::take(&mut picker.needs);
-    slices.iter().all(|slice| {
-        let mut found = None;
-        for (at, need) in open.iter().enumerate() {
-            picker.places_on(slice.card.into(), need, &mut |place| {
-                let mut written = Devices::NONE;
-                note(&mut written, picker.hardware, need, place);
-                if found.is_none() && written.slices().next() == Some(*slice) {
-                    found = Some((at, place));
-                }
-            });
-        }
-        let usable = picker.cards.contains(&slice.card.into());
-        let Some((at, place)) = found.filter(|_| usable) else {
-            return false;
-        };
-        let need = open.remove(at);
-        use_part(
-            picker.hardware,
-            &mut picker.states[place.card as usize],
-            &need,
-            Some(place),
-        );
-        true
-    })
 }
 
 /// Free cards that an ask may have as a whole.
@@ -530,10 +269,13 @@ fn pick_loose(
         if free[at] == 0 || !pool.hardware.loose_suits(ask, part, at) {
             continue;
         }
+        let Some(profile) = pool.hardware.loose_code(at) else {
+            continue;
+        };
         let mut more = chosen;
         more.push(Slice {
             card: Slice::NO_CARD,
-            profile: at as u8,
+            profile,
             start: 0,
         });
         free[at] -= 1;

@@ -13,7 +13,8 @@ pub struct Slice {
     /// The card's number; [`Slice::NO_CARD`] when the node does not tell which.
     pub card: u8,
     /// The vendor's id of the profile (`nvidia-smi mig -lgip`), [`Slice::SHARE`] or
-    /// [`Slice::REPLICA`]. Without a card: the position in the node's list of such slices.
+    /// [`Slice::REPLICA`]. Without a card of a profile that has no id: its position in the node's list of
+    /// such slices, behind [`Slice::UNNUMBERED`].
     pub profile: u8,
     /// The first memory slice that it takes, in units of the card's geometry; 0 for others.
     pub start: u8,
@@ -22,6 +23,8 @@ pub struct Slice {
 impl Slice {
     /// No card is known: a device plugin told only how many there are.
     pub const NO_CARD: u8 = u8::MAX;
+    /// Greater than every vendor's id of a profile.
+    pub const UNNUMBERED: u8 = 128;
     /// Not a MIG profile but one replica of a card.
     pub const REPLICA: u8 = u8::MAX;
     /// Not a MIG profile but a share of a card's memory and processor time.

@@ -22,6 +22,7 @@ use super::{
 use crate::{
     bits::CardSet,
     cluster::spec::{CardMode, NodeCards},
+    device::Slice,
     request::{CardWant, ShareMemory, SliceChoice},
 };
 
@@ -602,14 +603,31 @@ impl Hardware {
         usable.into()
     }
 
+    /// How a slice without a card names an entry of the list of loose profiles: by the vendor's id, which
+    /// stays the same when the list changes; by its position behind [`Slice::UNNUMBERED`] where nobody
+    /// numbered it. `None`: too far behind.
+    pub(crate) fn loose_code(&self, at: usize) -> Option<u8> {
+        let id = |(_, ix): &(String, Option<ProfileIx>)| {
+            let profile = self.geometry()?.get((*ix)?)?;
+            Some(profile.id).filter(|id| *id < Slice::UNNUMBERED)
+        };
+        let own = id(self.loose.get(at)?);
+        let is_first = own.is_some() && !self.loose[..at].iter().any(|entry| id(entry) == own);
+        let position = || u8::try_from(at).ok()?.checked_add(Slice::UNNUMBERED);
+        let code = if is_first { own } else { position() };
+        code.filter(|code| *code < Slice::SHARE)
+    }
+
+    /// The entry that a slice without a card names.
+    pub(crate) fn loose_at(&self, code: u8) -> Option<usize> {
+        (0..self.loose.len()).find(|&at| self.loose_code(at) == Some(code))
+    }
+
     /// Whether a loose profile satisfies a part of an ask.
     pub(crate) fn loose_suits(&self, ask: &CardAsk, part: Part<'_>, loose: usize) -> bool {
         // A device names its loose slice by one byte.
-        let Some((name, ix)) = self
-            .loose
-            .get(loose)
-            .filter(|_| u8::try_from(loose).is_ok())
-        else {
+        let is_named = self.loose_code(loose).is_some();
+        let Some((name, ix)) = self.loose.get(loose).filter(|_| is_named) else {
             return false;
         };
         match part {

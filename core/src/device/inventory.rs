@@ -39,9 +39,8 @@ pub(crate) struct Pool {
     pub(crate) used: CardSet,
     /// Taken in part.
     pub(crate) parted: CardSet,
-    /// Members that are there need more than there is, and nobody knows what they use of these: nothing
-    /// more is given.
-    pub(crate) over_used: CardSet,
+    /// Nobody knows what members that are there use of these: nothing more is given.
+    pub(crate) in_doubt: CardSet,
     /// Where its cards' states start, if they can be parted.
     first: u32,
 }
@@ -59,7 +58,7 @@ impl Pool {
 
     /// Cards of which parts can be taken.
     pub(crate) fn partable(&self) -> CardSet {
-        let out = self.unhealthy.union(self.over_used);
+        let out = self.unhealthy.union(self.in_doubt);
         self.all.difference(out).difference(self.used)
     }
 }
@@ -204,7 +203,7 @@ impl Inventory {
                 unhealthy,
                 used: CardSet::EMPTY,
                 parted: CardSet::EMPTY,
-                over_used: CardSet::EMPTY,
+                in_doubt: CardSet::EMPTY,
                 first,
             });
         }
@@ -215,7 +214,7 @@ impl Inventory {
     pub(crate) fn empty(&mut self) {
         for pool in &mut self.pools {
             (pool.used, pool.parted) = (CardSet::EMPTY, CardSet::EMPTY);
-            pool.over_used = CardSet::EMPTY;
+            pool.in_doubt = CardSet::EMPTY;
         }
         self.counted.iter_mut().for_each(|counted| counted.used = 0);
         self.states.fill(CardState::default());
@@ -259,18 +258,18 @@ impl Inventory {
         self.overfull().any(|(_, cards)| !cards.is_empty())
     }
 
-    /// Whether members that are there need more of some kind than there is.
-    pub(crate) fn is_over_used(&self) -> bool {
-        self.pools.iter().any(|pool| !pool.over_used.is_empty())
+    /// Whether nobody knows what is used of some cards.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.pools.iter().any(|pool| !pool.in_doubt.is_empty())
     }
 
     /// Says of which cards nobody knows what is used, by kind; true if that is news.
-    pub(crate) fn set_over_used(&mut self, over_used: &[(KindIx, CardSet)]) -> bool {
+    pub(crate) fn set_in_doubt(&mut self, in_doubt: &[(KindIx, CardSet)]) -> bool {
         let mut is_news = false;
         for pool in &mut self.pools {
-            let cards = over_used.iter().find(|(kind, _)| *kind == pool.kind);
+            let cards = in_doubt.iter().find(|(kind, _)| *kind == pool.kind);
             let cards = cards.map_or(CardSet::EMPTY, |(_, cards)| *cards);
-            is_news |= core::mem::replace(&mut pool.over_used, cards) != cards;
+            is_news |= core::mem::replace(&mut pool.in_doubt, cards) != cards;
         }
         is_news
     }

@@ -27,11 +27,11 @@ impl Inventory {
         let Some(pool) = self.pool(ask.kind) else {
             return (Cause::Cards, String::new());
         };
-        if !pool.over_used.is_empty() {
+        if !pool.in_doubt.is_empty() {
             let mut known = self.clone();
-            known.set_over_used(&[]);
+            known.set_in_doubt(&[]);
             return if known.capacity(ask) > 0 {
-                (Cause::CardsOverUsed, String::new())
+                (Cause::CardsInDoubt, String::new())
             } else {
                 known.lack(ask)
             };

@@ -144,6 +144,10 @@ impl CardPart {
     }
 }
 
+/// HAMi's word for which of the processes on a card goes first. It counts nothing: no node lists it, and
+/// HAMi's own scheduler passes over it. Source: HAMi, `resourcePriority` of its chart.
+pub const TASK_PRIORITY: &str = "nvidia.com/priority";
+
 /// The front of MIG resource names.
 const SLICE: &str = "nvidia.com/mig-";
 /// The end of the names of replicas that are renamed.

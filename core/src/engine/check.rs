@@ -116,7 +116,7 @@ impl Scheduler {
             }
         }
         for (&node, cards) in &mut used {
-            cards.set_over_used(&self.over_used(node));
+            cards.set_in_doubt(&self.cards_in_doubt(node));
         }
         for ix in 0..nodes as u32 {
             let node = NodeIx(ix);

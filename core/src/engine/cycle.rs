@@ -9,7 +9,7 @@ use core::hash::Hasher;
 
 use super::{
     Decision, Placement, Scheduler, Verdict,
-    store::{GangIx, PodIx, Purpose, Tried},
+    store::{Charge, GangIx, PodIx, Purpose, Tried},
     view::MemberState,
 };
 use crate::{
@@ -382,7 +382,13 @@ impl Scheduler {
                 continue;
             };
             self.count(member, false);
-            self.note_charge(member, place.node, place.devices, Purpose::Held);
+            let charge = Charge {
+                node: place.node,
+                devices: place.devices,
+                told: Some(place.devices),
+                purpose: Purpose::Held,
+            };
+            self.note_charge(member, charge);
             self.count(member, true);
             if let Some(pod) = self.pods.get(member.0) {
                 self.placed_since_prices = self.placed_since_prices.saturating_add(1);

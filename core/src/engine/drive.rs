@@ -4,9 +4,9 @@
 //! A driver that calls [`decide`](Scheduler::decide) after each change and at each
 //! [`next_deadline`](Scheduler::next_deadline) misses nothing and may sleep in between.
 
-use super::{Scheduler, Verdict, view::MemberState};
+use super::{GangId, Scheduler, Verdict, view::MemberState};
 use crate::{
-    gang::life::Phase,
+    gang::{GangKey, life::Phase},
     units::{Nanos, Uid},
 };
 
@@ -56,6 +56,17 @@ impl Scheduler {
             .map(|starts| starts.saturating_add(Nanos(1)))
             .filter(|time| *time > self.now);
         clocks.chain(queued).chain(overdue).min()
+    }
+
+    /// The gang that a pod is of, or the gang of one that it is.
+    pub fn gang_of(&self, pod: Uid) -> Option<GangId> {
+        let pod = self.pod_by_uid.get(&pod)?;
+        self.pods.get(pod.0).map(|pod| pod.gang)
+    }
+
+    /// The gang that pods name like this.
+    pub fn gang_named(&self, key: &GangKey) -> Option<GangId> {
+        self.gang_by_key.get(key).copied()
     }
 
     /// What a pod is doing, as far as its gang is concerned; `None` when it is not known. A pod that is

@@ -212,16 +212,17 @@ impl Scheduler {
                 loose: node
                     .cards
                     .loose(pool.kind)
-                    .zip(&pool.hardware.loose)
-                    .map(|(loose, (profile, _))| LooseView {
+                    .zip(pool.hardware.loose.iter().enumerate())
+                    .map(|(loose, (at, (profile, _)))| LooseView {
                         profile,
+                        code: pool.hardware.loose_code(at),
                         all: loose.all,
                         used: loose.used,
                     })
                     .collect(),
                 all: pool.all,
                 unhealthy: pool.unhealthy,
-                over_used: pool.over_used,
+                in_doubt: pool.in_doubt,
                 memory_mib: pool.hardware.memory_mib,
                 parts,
                 held: held

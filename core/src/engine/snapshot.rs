@@ -148,7 +148,10 @@ impl Scheduler {
                 held: pod
                     .charge
                     .filter(|charge| charge.purpose == Purpose::Held)
-                    .map(|charge| (self.cluster.node_name(charge.node).into(), charge.devices)),
+                    .map(|charge| {
+                        let devices = charge.told.unwrap_or(charge.devices);
+                        (self.cluster.node_name(charge.node).into(), devices)
+                    }),
                 released: pod.released,
                 failures: pod.failures.as_deref().cloned(),
             })

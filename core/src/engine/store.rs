@@ -41,6 +41,9 @@ pub enum Purpose {
 pub(crate) struct Charge {
     pub(crate) node: NodeIx,
     pub(crate) devices: Devices,
+    /// The devices that were planned for it, or that the bound pod says it has: what it holds, unless
+    /// they are gone or somebody else's.
+    pub(crate) told: Option<Devices>,
     pub(crate) purpose: Purpose,
 }
 

@@ -122,17 +122,16 @@ pub struct CardsView<'a> {
     pub all: CardSet,
     /// Those that must not be given out.
     pub unhealthy: CardSet,
-    /// Those of which nobody knows what is used: pods that are there need more than there is. Nothing
-    /// more of them is given.
-    pub over_used: CardSet,
+    /// Those of which nobody knows what is used: pods that are there need more than there is, or told of
+    /// cards that are not as they say. Nothing more of them is given.
+    pub in_doubt: CardSet,
     /// Memory of one card in MiB; 0 when nobody told.
     pub memory_mib: u32,
     /// Who holds which, whole or in part.
     pub held: Vec<(CardSet, GangId)>,
     /// Parts that are held, by card, then start.
     pub parts: Vec<PartView>,
-    /// MIG instances of which only the number is known, in the order that a
-    /// [`Slice`](crate::device::Slice) without a card refers to.
+    /// MIG instances of which only the number is known.
     pub loose: Vec<LooseView<'a>>,
     /// What is known about the product.
     pub known: Option<&'static CardModel>,
@@ -143,6 +142,11 @@ pub struct CardsView<'a> {
 }
 
 impl CardsView<'_> {
+    /// Those of which nothing is given, whoever has them.
+    pub fn closed(&self) -> CardSet {
+        self.unhealthy.union(self.in_doubt).intersection(self.all)
+    }
+
     /// How a card may be used.
     pub fn mode(&self, card: u32) -> &CardMode {
         let mode = match self.modes {
@@ -158,6 +162,8 @@ impl CardsView<'_> {
 pub struct LooseView<'a> {
     /// Their profile.
     pub profile: &'a str,
+    /// How a [`Slice`](crate::device::Slice) without a card names it.
+    pub code: Option<u8>,
     /// All of them.
     pub all: u32,
     /// Those that somebody holds; more than all when the node lost some in use.

@@ -254,7 +254,7 @@ impl Explainer {
         let mut nodes: Vec<NodeIx> = charges.map(|charge| charge.node).collect();
         nodes.dedup();
         nodes.iter().any(|&node| {
-            if engine.cluster.node(node).cards.is_over_used() {
+            if engine.cluster.node(node).cards.is_in_doubt() {
                 return true;
             }
             let pods = engine.pods_on(node).iter();

@@ -28,8 +28,9 @@ pub enum Cause {
     OtherDomain,
     /// Too few free cards.
     Cards,
-    /// The pods that run there need more of the cards than there are, so that nobody knows what is free.
-    CardsOverUsed,
+    /// The pods that run there need more of the cards than there are, or told of cards that are not as
+    /// they say, so that nobody knows what is free.
+    CardsInDoubt,
     /// Cards that must not be used, without which too few are left.
     UnhealthyCards,
     /// Cards of a model that the member does not accept.
@@ -343,7 +344,7 @@ impl Cause {
     pub const fn is_about_kinds_of_cards(self) -> bool {
         matches!(
             self,
-            Self::CardsOverUsed
+            Self::CardsInDoubt
                 | Self::UnhealthyCards
                 | Self::UnknownCardModel
                 | Self::UnknownCard
@@ -377,7 +378,7 @@ impl fmt::Display for Cause {
             Cause::NoLevelLabel => "without the label of the level",
             Cause::OtherDomain => "in another domain",
             Cause::Cards => "with too few free cards",
-            Cause::CardsOverUsed => "where pods use more cards than there are",
+            Cause::CardsInDoubt => "where nobody knows which cards the running pods use",
             Cause::UnhealthyCards => "with too few healthy cards",
             Cause::CardModel => "with cards of another model",
             Cause::UnknownCardModel => "with cards of an unknown model",

@@ -10,7 +10,9 @@ use gangline::{
     request::{CardRequest, Template},
 };
 
-use super::naive::{Card, Part, Room, geometry, is_legal, memory, mode, near, parts, take};
+use super::naive::{
+    Card, Part, Room, geometry, is_legal, loose_code, memory, mode, near, parts, take,
+};
 
 /// The geometry's name, and profiles with their starts.
 type Filled = (&'static str, Vec<(usize, u8)>);
@@ -159,7 +161,7 @@ pub fn devices(
                 let mut devices = Devices::NONE;
                 devices.push(Slice {
                     card: Slice::NO_CARD,
-                    profile: at as u8,
+                    profile: loose_code(cards, at),
                     start: 0,
                 });
                 return Some(devices);

@@ -22,7 +22,7 @@ use gangline::{
     units::Nanos,
 };
 
-use crate::support::{GPU, gang_of, key, pod, random::Random, role};
+use crate::support::{GPU, cards::loose_code, gang_of, key, pod, random::Random, role};
 
 /// Objects as the engine gets them; the judge reads the same objects.
 #[derive(Clone, Debug, Default)]
@@ -392,7 +392,9 @@ fn said(random: &mut Random, node: &NodeSpec, template: &Template) -> Devices {
     let (Some(cards), Some(ask)) = (node.cards.first(), &template.cards) else {
         return Devices::NONE;
     };
-    let card = |random: &mut Random| random.below(u64::from(cards.count)) as u8;
+    // Of one card more: it is gone since.
+    let count = u64::from(cards.count) + u64::from(random.chance(20));
+    let card = |random: &mut Random| random.below(count) as u8;
     let mut devices = Devices::NONE;
     match &ask.want {
         CardWant::Whole(count) => {
@@ -415,6 +417,15 @@ fn said(random: &mut Random, node: &NodeSpec, template: &Template) -> Devices {
                     SliceChoice::AtLeast { .. } => geometry.profiles.first(),
                 };
                 let Some(profile) = profile else { break };
+                let loose = cards.slices.keys().position(|name| name == profile.name);
+                if let Some(at) = loose.filter(|_| random.chance(50)) {
+                    devices.push(Slice {
+                        card: Slice::NO_CARD,
+                        profile: loose_code(cards, at),
+                        start: 0,
+                    });
+                    continue;
+                }
                 devices.push(Slice {
                     card: card(random),
                     profile: profile.id,

@@ -76,6 +76,24 @@ pub fn geometry(cards: &NodeCards) -> Option<&'static Geometry> {
     model_of(cards)?.mig
 }
 
+/// How a slice without a card names an entry of the node's list: by the vendor's id of its profile, or by
+/// its position from 128 on.
+pub fn loose_code(cards: &NodeCards, at: usize) -> u8 {
+    let name = cards.slices.keys().nth(at).expect("an entry of the list");
+    let mut known = geometry(cards)
+        .into_iter()
+        .flat_map(|geometry| geometry.profiles);
+    let profile = known.find(|profile| profile.names().any(|known| known == name));
+    profile.map_or(128 + at as u8, |profile| profile.id)
+}
+
+/// The entry of the node's list that a slice without a card names.
+fn loose_at(cards: &NodeCards, code: u8) -> usize {
+    let mut entries = 0..cards.slices.len();
+    let found = entries.find(|&at| loose_code(cards, at) == code);
+    found.unwrap_or(usize::MAX)
+}
+
 pub fn memory(cards: &NodeCards) -> u32 {
     if cards.memory_mib > 0 {
         cards.memory_mib
@@ -238,22 +256,198 @@ impl Room {
 /// A pod that runs on a node.
 pub struct Runs<'a> {
     pub template: &'a Template,
+    /// What it is counted with.
     pub devices: Devices,
-    /// It told that it has these.
-    pub is_told: bool,
+    /// What it told.
+    pub told: Option<Devices>,
 }
 
-/// The cards of a node of which nobody knows what its pods use: on which one can be that did not tell its
-/// devices and that has too few, or shares a card with others that together need more than it has. Pods
-/// that no such card could serve do not count.
+impl Runs<'_> {
+    /// What it told, if that can be an answer to its request at all: of its kind, and not more than it.
+    fn answer(&self, spec: &NodeCards) -> Option<Devices> {
+        let (told, ask) = (self.told?, self.template.cards.as_ref()?);
+        let slices: Vec<Slice> = told.slices().collect();
+        let is_slice = |slice: &Slice| ![Slice::SHARE, Slice::REPLICA].contains(&slice.profile);
+        let of_kind = |slice: &Slice| match ask.want {
+            CardWant::Whole(_) => false,
+            CardWant::Slices { .. } => slice.card == Slice::NO_CARD || is_slice(slice),
+            CardWant::Shares { .. } => slice.profile == Slice::SHARE,
+            CardWant::Replicas { .. } => slice.profile == Slice::REPLICA,
+        };
+        let mut on: Vec<u32> = slices.iter().map(|slice| slice.card.into()).collect();
+        on.retain(|&card| card < 64);
+        on.sort_unstable();
+        on.dedup();
+        let is_answer = if let CardWant::Whole(count) = ask.want {
+            slices.is_empty() && told.cards.len() <= count && !told.cards.is_empty()
+        } else {
+            let wanted = match &ask.want {
+                CardWant::Slices { slices, .. } => slices.iter().map(|slice| slice.count).sum(),
+                CardWant::Shares { count, .. } | CardWant::Replicas { count, .. } => *count,
+                CardWant::Whole(_) => 0,
+            };
+            !slices.is_empty()
+                && slices.len() as u32 <= wanted
+                && slices.iter().all(of_kind)
+                && (on.is_empty() || slices.iter().all(|slice| slice.card != Slice::NO_CARD))
+                && told.cards.iter().collect::<Vec<_>>() == on
+                && are_asked(spec, ask, &slices)
+        };
+        is_answer.then_some(told)
+    }
+
+    /// Parts that it is counted with and did not tell of.
+    fn assumed(&self, spec: &NodeCards) -> Vec<u32> {
+        let told = self.answer(spec);
+        let mut told: Vec<Slice> = told.iter().flat_map(Devices::slices).collect();
+        let slices = self.devices.slices().filter(|slice| {
+            let at = told.iter().position(|other| other == slice);
+            at.map(|at| told.remove(at)).is_none()
+        });
+        slices.map(|slice| slice.card.into()).collect()
+    }
+
+    /// Cards of which it told something that it is not counted with.
+    fn missing(&self, spec: &NodeCards) -> Vec<u32> {
+        let Some(told) = self.answer(spec) else {
+            return vec![];
+        };
+        let here = |devices: &Devices, card: u32| -> Vec<Slice> {
+            let on = devices
+                .slices()
+                .filter(|slice| u32::from(slice.card) == card);
+            on.collect()
+        };
+        let cards = told.cards.iter().filter(|&card| {
+            let mut counted = here(&self.devices, card);
+            let all_there = here(&told, card).iter().all(|slice| {
+                let at = counted.iter().position(|other| other == slice);
+                at.map(|at| counted.remove(at)).is_some()
+            });
+            !(self.devices.cards.contains(card) && all_there)
+        });
+        cards.collect()
+    }
+}
+
+/// Whether instances with a card are among those asked for, at starts that there are for them.
+fn are_asked(spec: &NodeCards, ask: &CardRequest, slices: &[Slice]) -> bool {
+    let (CardWant::Slices { .. }, Some(geometry)) = (&ask.want, geometry(spec)) else {
+        return true;
+    };
+    let mut open = parts(spec, ask).unwrap_or_default();
+    let mut known = slices.iter().filter(|slice| slice.card != Slice::NO_CARD);
+    known.all(|slice| {
+        let exists = |at: &usize| {
+            let profile = &geometry.profiles[*at];
+            profile.id == slice.profile && profile.starts.contains(&slice.start)
+        };
+        let serves = |part: &Part| match part {
+            Part::Slice(profiles) => profiles.iter().any(|at| exists(at)),
+            _ => false,
+        };
+        let at = open.iter().position(serves);
+        at.map(|at| open.remove(at)).is_some()
+    })
+}
+
+/// Whether pods have what they told, as far as nobody else can have it: cards that are there and that no
+/// other pod told of or has, used as they may be. Errors name the pod's position.
+pub fn are_believed(node: &NodeSpec, pods: &[Runs<'_>]) -> Result<(), usize> {
+    let spec = &node.cards[0];
+    for (at, pod) in pods.iter().enumerate() {
+        let Some(told) = pod.answer(spec) else {
+            continue;
+        };
+        let ask = pod.template.cards.as_ref().expect("it answers one");
+        let missing = pod.missing(spec);
+        for card in told.cards.iter().filter(|card| *card < spec.count) {
+            let mut others = pods.iter().enumerate().filter(|(other, _)| *other != at);
+            let is_claimed = others.any(|(_, other)| {
+                let told = other.answer(spec);
+                told.is_some_and(|told| told.cards.contains(card))
+            });
+            let slices = told.slices().filter(|slice| u32::from(slice.card) == card);
+            let slices: Vec<Slice> = slices.collect();
+            let mode = mode(spec, card as usize);
+            let is_possible = match ask.want {
+                CardWant::Whole(_) => true,
+                CardWant::Shares { .. } => *mode == CardMode::Shared,
+                CardWant::Replicas { .. } => matches!(mode, CardMode::Replicas(_)),
+                CardWant::Slices { .. } => instances_can_be(spec, ask, mode, &told, &slices),
+            };
+            if is_possible && !is_claimed && missing.contains(&card) {
+                return Err(at);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether told instances of one card can exist there together, and are what was asked for.
+fn instances_can_be(
+    spec: &NodeCards,
+    ask: &CardRequest,
+    mode: &CardMode,
+    told: &Devices,
+    here: &[Slice],
+) -> bool {
+    let (Some(geometry), Some(mut parts)) = (geometry(spec), parts(spec, ask)) else {
+        return false;
+    };
+    let profile = |slice: &Slice| {
+        let mut profiles = geometry.profiles.iter();
+        profiles.position(|profile| profile.id == slice.profile)
+    };
+    // In doubt about which part is which, nothing is claimed.
+    if has_choice(&parts) {
+        return false;
+    }
+    let is_asked = told.slices().all(|slice| {
+        let will_do = |part: &Part| match part {
+            Part::Slice(profiles) => profile(&slice).is_some_and(|at| profiles.contains(&at)),
+            _ => false,
+        };
+        let found = parts.iter().position(will_do);
+        found.map(|at| parts.remove(at)).is_some()
+    });
+    let instances: Option<Vec<(usize, u8)>> = here
+        .iter()
+        .map(|slice| Some((profile(slice)?, slice.start)))
+        .collect();
+    let can_be = |instances: Vec<(usize, u8)>| {
+        let exist = instances
+            .iter()
+            .all(|&(profile, start)| exists(mode, geometry, profile, start));
+        exist && is_legal(geometry, &instances)
+    };
+    is_asked && instances.is_some_and(can_be)
+}
+
+/// Whether some part may be one of several profiles.
+fn has_choice(parts: &[Part]) -> bool {
+    parts
+        .iter()
+        .any(|part| matches!(part, Part::Slice(profiles) if profiles.len() > 1))
+}
+
+/// The cards of a node of which nobody knows what its pods use: of which a pod told something that it is
+/// not counted with, and on which one can be whose devices are not those it told and that has too few,
+/// or shares a card with others that together need more than it has. Pods that no such card could serve
+/// do not count.
 pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
     let spec = &node.cards[0];
     let mut used = vec![Card::default(); spec.count as usize];
     let mut assumed = Vec::new();
+    let mut unknown = Vec::new();
     for runs in pods {
         let Some(ask) = &runs.template.cards else {
             continue;
         };
+        let missing = runs.missing(spec).into_iter();
+        unknown.extend(missing.filter(|card| *card < spec.count));
+        let told = runs.answer(spec);
+        let is_told = told == Some(runs.devices);
         let Some(parts) = parts(spec, ask) else {
             continue;
         };
@@ -266,7 +460,7 @@ pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
                 cards.any(|card| can_hold_all(spec, ask, std::slice::from_ref(part), card))
             }),
         };
-        if !runs.is_told && !is_possible {
+        if told.is_none() && !is_possible {
             continue;
         }
         let slices: Vec<Slice> = runs.devices.slices().collect();
@@ -291,12 +485,13 @@ pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
             CardWant::Whole(_) => runs.devices.cards.len() as usize,
             _ => slices.len(),
         };
-        let loose = slices.iter().filter(|slice| slice.card == Slice::NO_CARD);
-        let on = runs.devices.cards.len() as usize + loose.count();
-        let is_crowded = apart(ask) == Apart::Distinct && on < parts.len();
-        if !runs.is_told {
+        // A device plugin may give several parts of one card.
+        let is_apart = matches!(ask.want, CardWant::Shares { .. }) && apart(ask) == Apart::Distinct;
+        let on = runs.devices.cards.len() as usize;
+        let is_crowded = told.is_none() && is_apart && on < parts.len();
+        if !is_told && is_possible {
             let is_short = given < parts.len() || is_crowded;
-            assumed.push((ask, parts.clone(), runs.devices, is_short));
+            assumed.push((ask, parts.clone(), runs.assumed(spec), is_short));
         }
     }
     let is_overfull = |index: u32| {
@@ -310,9 +505,9 @@ pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
             _ => false,
         }
     };
-    let mut unknown = Vec::new();
     for (ask, parts, devices, is_short) in assumed {
-        if is_short || devices.cards.iter().any(is_overfull) {
+        let mut on = devices.into_iter().filter(|card| *card < spec.count);
+        if is_short || on.any(is_overfull) {
             unknown.extend((0..spec.count).filter(|&card| {
                 let mut parts = parts.iter();
                 parts.any(|part| can_hold_all(spec, ask, std::slice::from_ref(part), card))
@@ -482,8 +677,11 @@ pub fn take(
         }
         return Ok(());
     }
-    let mut parts = parts(cards, ask).ok_or("parts that these cards do not have")?;
-    if slices.len() != parts.len() {
+    // Who runs may have some of what he asked for without a card that could have it all.
+    let is_loose = !strict && slices.iter().all(|slice| slice.card == Slice::NO_CARD);
+    let parts = parts(cards, ask).or(is_loose.then(Vec::new));
+    let mut parts = parts.ok_or("parts that these cards do not have")?;
+    if !is_loose && slices.len() > parts.len() || strict && slices.len() < parts.len() {
         return Err(format!("{} parts instead of {}", slices.len(), parts.len()));
     }
     let loose: Vec<(&String, &u32)> = cards.slices.iter().collect();
@@ -511,12 +709,12 @@ pub fn take(
     }
     for slice in &slices {
         if slice.card == Slice::NO_CARD {
-            let at = usize::from(slice.profile);
+            let at = loose_at(cards, slice.profile);
             let Some((name, all)) = loose.get(at) else {
                 return Err("a loose slice that does not exist".into());
             };
             room.loose[at] += 1;
-            if room.loose[at] > **all {
+            if strict && room.loose[at] > **all {
                 return Err(format!("too many of the loose {name}"));
             }
             let will_do = |part: &Part| match part {

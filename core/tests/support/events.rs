@@ -535,7 +535,14 @@ impl World {
             let rows: Vec<Vec<Option<Link>>> = (0..count).map(row).collect();
             LinkMatrix::new(&rows, &vec![None; count as usize], vec![]).expect("symmetric")
         });
-        let slices = BTreeMap::from([("1g.6gb".to_owned(), 1), ("2g.12gb".to_owned(), 1)]);
+        // Profiles come, go and become fewer: what somebody has is told by name, not by place.
+        let of = |profile: &str, all: u8| (all > 0).then(|| (profile.to_owned(), u32::from(all)));
+        let lists = [
+            of("1g.6gb", how >> 3 & 1),
+            of("2g.12gb", 1),
+            of("4g.24gb", how >> 4 & 1),
+        ];
+        let slices: BTreeMap<String, u32> = lists.into_iter().flatten().collect();
         let cards = NodeCards {
             kind: GPU.into(),
             count,

@@ -15,7 +15,7 @@ use std::{
 use rustix::process::Signal;
 
 use crate::{
-    Answer, Builder, Error, Lines, Node, Program, apply,
+    Answer, Builder, Error, Lines, Node, Program, Project, apply,
     guard::Guard,
     http::{Call, Http},
     layout::Layout,
@@ -38,12 +38,12 @@ const KEPT_LOGS: &str = concat!(
 #[derive(Debug)]
 pub struct ControlPlane {
     processes: BTreeMap<Program, Process>,
+    programs: PathBuf,
     layout: Layout,
     probe: Http,
     client: Http,
     /// Whether somebody uses it who has not said yet that all went well.
     in_use: bool,
-    directory: PathBuf,
     // Last: it removes the directory, where nobody may write any more then.
     guard: Guard,
 }
@@ -55,28 +55,23 @@ impl ControlPlane {
     }
 
     pub(crate) fn start(builder: &Builder, programs: &Path) -> Result<Self, Error> {
-        let directory = tempfile::Builder::new()
-            .prefix("gangline-controlplane-")
-            .tempdir()
-            .map_err(Error::io("make a temporary directory"))?;
-        let guard = Guard::new(directory.path())?;
-        let directory = directory.keep();
-        let layout = Layout::create(&directory)?;
+        let guard = Guard::new()?;
+        let layout = Layout::create(guard.directory())?;
         let process = |&program: &Program| {
             let arguments = layout.arguments(program, builder);
             (
                 program,
-                Process::new(program, programs, &directory, arguments),
+                Process::new(program, programs, guard.directory(), arguments),
             )
         };
         let processes = builder.programs.iter().map(process).collect();
         let mut control_plane = Self {
             processes,
+            programs: programs.to_owned(),
             layout,
             probe: Http::trusting_all(),
             client: Http::trusting(&[]),
             in_use: false,
-            directory,
             guard,
         };
         // The API server waits for etcd by itself; its clients would log and sleep.
@@ -121,6 +116,25 @@ impl ControlPlane {
         &self.layout.token
     }
 
+    /// A new token with the rights of a service account, good for an hour.
+    pub fn service_account_token(&self, namespace: &str, name: &str) -> Result<String, Error> {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
+        let answer = self.post(&path, "{}")?.expect_success(&path)?.json()?;
+        let token = answer["status"]["token"].as_str();
+        Ok(token.unwrap_or_default().to_owned())
+    }
+
+    /// Writes another kubeconfig, into a file of this name in [`directory`](Self::directory): for
+    /// another user, or for a proxy in front of the API server.
+    pub fn write_kubeconfig(
+        &self,
+        name: &str,
+        server: &str,
+        token: &str,
+    ) -> Result<PathBuf, Error> {
+        self.layout.write_kubeconfig(name, server, token)
+    }
+
     /// The certificates that the API server is to be believed by, PEM in a file.
     pub fn certificates(&self) -> PathBuf {
         self.layout.certificates()
@@ -128,7 +142,7 @@ impl ControlPlane {
 
     /// A directory of this control plane, where a test may put files too; it goes with it.
     pub fn directory(&self) -> &Path {
-        &self.directory
+        self.guard.directory()
     }
 
     /// A program's process id, to measure it. None while it does not run.
@@ -155,6 +169,13 @@ impl ControlPlane {
     pub fn get(&self, path: &str) -> Result<Answer, Error> {
         self.client
             .send(&self.call("GET", &self.url_of(path)), None)
+    }
+
+    /// `GET` with the rights of whose token it is.
+    pub fn get_as(&self, path: &str, token: &str) -> Result<Answer, Error> {
+        let url = &self.url_of(path);
+        let method = "GET";
+        self.client.send(&Call { method, url, token }, None)
     }
 
     /// `POST` of JSON with all rights; `path` begins with a slash.
@@ -193,6 +214,25 @@ impl ControlPlane {
     /// without a namespace is put into `default`; a status is written too.
     pub fn apply(&self, yaml: &str) -> Result<(), Error> {
         apply::apply(self, yaml)
+    }
+
+    /// Defines the custom resources of a project, as it publishes them; returns when they are served.
+    /// Its webhooks and controllers are not there.
+    pub fn define(&self, project: Project) -> Result<(), Error> {
+        let directory = self.programs.join("definitions").join(project.directory());
+        let at = || format!("read {}", directory.display());
+        let entries = fs::read_dir(&directory).map_err(Error::io(at()))?;
+        let mut files = entries
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(Error::io(at()))?;
+        files.sort();
+        for file in files {
+            let text =
+                fs::read_to_string(&file).map_err(Error::io(format!("read {}", file.display())))?;
+            self.apply(&text)?;
+        }
+        Ok(())
     }
 
     /// Creates a node.
@@ -328,7 +368,7 @@ impl ControlPlane {
     }
 
     fn keep_logs(&self) -> io::Result<PathBuf> {
-        let name = self.directory.file_name().unwrap_or_default();
+        let name = self.directory().file_name().unwrap_or_default();
         let logs = Path::new(KEPT_LOGS).join(name);
         fs::create_dir_all(&logs)?;
         for process in self.processes.values() {

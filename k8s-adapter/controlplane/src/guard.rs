@@ -7,28 +7,31 @@
 //! told nothing else, and asks nobody. In the ordinary case it only removes the directory.
 
 use std::{
+    env,
+    fs::DirBuilder,
     io::{self, Write as _},
-    os::unix::process::CommandExt as _,
-    path::Path,
+    os::unix::{fs::DirBuilderExt as _, process::CommandExt as _},
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::Error;
+use crate::{Error, key};
 
 /// Ends with its input, that is, with us.
 const ANCHOR: &str = "read -r _";
 
 /// `$1` is the process group, `$2` the directory. A line says that we have ended the group ourselves;
-/// the end of the input without one says that we are gone. A process that is killed may still be seen for a
-/// moment, or longer where nobody collects orphans, so the wait has an end.
+/// the end of the input without one says that we are gone. Then it does not end at the first try: what
+/// is killed may write for another moment, and a program may have been about to start. (Whether the
+/// group is empty cannot be asked: the dead count until somebody collects them.)
 const CLEANER: &str = r#"
 trap "" HUP INT TERM
 if ! read -r _; then
-    tries=0
-    while kill -s KILL -- "-$1" 2>/dev/null && [ $tries -lt 50 ]; do
-        tries=$((tries + 1))
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        kill -s KILL -- "-$1"
+        rm -rf -- "$2"
         sleep 0.1
     done
 fi
@@ -39,11 +42,13 @@ rm -rf -- "$2"
 pub(crate) struct Guard {
     anchor: Child,
     cleaner: Child,
+    directory: PathBuf,
 }
 
 impl Guard {
-    /// From now on the directory goes when this is dropped or this process ends.
-    pub(crate) fn new(directory: &Path) -> Result<Self, Error> {
+    /// Makes a directory, which goes when this is dropped or this process ends.
+    pub(crate) fn new() -> Result<Self, Error> {
+        let directory = env::temp_dir().join(format!("gangline-controlplane-{}", key::name()?));
         let shell = |script: &str, group: i32| {
             let mut command = Command::new("sh");
             command
@@ -59,16 +64,31 @@ impl Guard {
         let mut anchor = shell(ANCHOR, 0).spawn().map_err(Error::io(failed))?;
         let cleaner = shell(CLEANER, 0)
             .arg(anchor.id().to_string())
-            .arg(directory)
-            .spawn();
-        match cleaner {
-            Ok(cleaner) => Ok(Self { anchor, cleaner }),
+            .arg(&directory)
+            .spawn()
+            .map_err(Error::io(failed));
+        let guard = match cleaner {
+            Ok(cleaner) => Self {
+                anchor,
+                cleaner,
+                directory,
+            },
             Err(error) => {
-                // It ends by itself, when its input does.
+                // Else it would wait for the end of this process, or stay uncollected.
                 drop(anchor.kill());
-                Err(Error::io(failed)(error))
+                drop(anchor.wait());
+                return Err(error);
             }
-        }
+        };
+        // The last, so that there is no moment in which it would stay.
+        let made = DirBuilder::new().mode(0o700).create(&guard.directory);
+        made.map_err(Error::io(format!("make {}", guard.directory.display())))?;
+        Ok(guard)
+    }
+
+    /// The directory.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// The command's process will end with this process.

@@ -1,4 +1,4 @@
-//! Secrets of one control plane: the key that signs service account tokens, and a token.
+//! What is random in a control plane: the key that signs service account tokens, a token, a name.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use ring::{
@@ -41,11 +41,20 @@ impl Key {
 /// A token that no other control plane on this machine has, so that a request which reaches the wrong
 /// one, by a port that changed hands, is refused.
 pub(crate) fn token() -> Result<String, Error> {
-    let mut bytes = [0; 18];
+    Ok(BASE64_STANDARD.encode(random::<18>()?))
+}
+
+/// A file's name that nobody else has.
+pub(crate) fn name() -> Result<String, Error> {
+    Ok(format!("{:016x}", u64::from_ne_bytes(random()?)))
+}
+
+fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], Error> {
+    let mut bytes = [0; LENGTH];
     SystemRandom::new()
         .fill(&mut bytes)
         .map_err(|_| no_random())?;
-    Ok(BASE64_STANDARD.encode(bytes))
+    Ok(bytes)
 }
 
 fn no_random() -> Error {

@@ -3,58 +3,10 @@
 use std::{
     collections::BTreeMap,
     fs,
-    net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
 };
 
-use crate::{Builder, Error, Program, key};
-
-/// A port that was free a moment ago.
-#[derive(Debug)]
-pub(crate) struct Ports {
-    pub(crate) etcd: u16,
-    pub(crate) etcd_peer: u16,
-    pub(crate) api_server: u16,
-    pub(crate) controller_manager: u16,
-    pub(crate) kwok: u16,
-    pub(crate) scheduler: u16,
-}
-
-impl Ports {
-    /// Six different ones: all are held until the last is found.
-    fn free() -> Result<Self, Error> {
-        let listen = || {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-            let port = listener.local_addr()?.port();
-            Ok((listener, port))
-        };
-        let listen = || listen().map_err(Error::io("find a free port"));
-        let held = [
-            listen()?,
-            listen()?,
-            listen()?,
-            listen()?,
-            listen()?,
-            listen()?,
-        ];
-        let [
-            etcd,
-            etcd_peer,
-            api_server,
-            controller_manager,
-            kwok,
-            scheduler,
-        ] = held.each_ref().map(|(_, port)| *port);
-        Ok(Self {
-            etcd,
-            etcd_peer,
-            api_server,
-            controller_manager,
-            kwok,
-            scheduler,
-        })
-    }
-}
+use crate::{Builder, Error, Program, key, ports::Ports};
 
 #[derive(Debug)]
 pub(crate) struct Layout {
@@ -67,7 +19,7 @@ impl Layout {
     /// Chooses ports and writes the files that programs read at their start into the directory.
     pub(crate) fn create(state: &Path) -> Result<Self, Error> {
         let layout = Self {
-            ports: Ports::free()?,
+            ports: Ports::reserve()?,
             token: key::token()?,
             state: state.to_owned(),
         };
@@ -78,7 +30,7 @@ impl Layout {
             TOKENS,
             &format!("{},admin,admin,system:masters\n", layout.token),
         )?;
-        layout.write(KUBECONFIG, &layout.kubeconfig_text())?;
+        layout.write_kubeconfig(KUBECONFIG, &layout.api_server_url(), &layout.token)?;
         Ok(layout)
     }
 
@@ -196,25 +148,30 @@ impl Layout {
     }
 
     /// The certificate stands in a file that the API server has yet to write; clients start later.
-    fn kubeconfig_text(&self) -> String {
-        format!(
+    pub(crate) fn write_kubeconfig(
+        &self,
+        name: &str,
+        server: &str,
+        token: &str,
+    ) -> Result<PathBuf, Error> {
+        let text = format!(
             r#"apiVersion: v1
 kind: Config
 clusters:
 - name: test
   cluster: {{server: "{server}", certificate-authority: "{certificates}"}}
 users:
-- name: admin
+- name: user
   user: {{token: "{token}"}}
 contexts:
 - name: test
-  context: {{cluster: test, user: admin}}
+  context: {{cluster: test, user: user}}
 current-context: test
 "#,
-            server = self.api_server_url(),
             certificates = self.path(CERTIFICATES),
-            token = self.token,
-        )
+        );
+        self.write(name, &text)?;
+        Ok(self.state.join(name))
     }
 
     fn path(&self, name: &str) -> String {

@@ -36,6 +36,7 @@ mod http;
 mod key;
 mod layout;
 mod node;
+mod ports;
 mod process;
 mod program;
 
@@ -44,4 +45,4 @@ pub use control_plane::ControlPlane;
 pub use error::Error;
 pub use http::{Answer, Lines};
 pub use node::Node;
-pub use program::{Program, directory_of_programs};
+pub use program::{Program, Project, directory_of_programs};

@@ -1,4 +1,4 @@
-//! The programs of a control plane, and where they lie.
+//! The programs of a control plane and the definitions of custom resources, and where they lie.
 
 use std::{
     env, fmt,
@@ -39,6 +39,33 @@ impl Program {
 impl fmt::Display for Program {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.file_name())
+    }
+}
+
+/// A project whose custom resources a control plane can be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Project {
+    /// Volcano: `PodGroup`, `Queue` and `HyperNode`.
+    Volcano,
+    /// scheduler-plugins: `PodGroup` and `ElasticQuota`.
+    SchedulerPlugins,
+    /// `JobSet`.
+    JobSet,
+    /// `LeaderWorkerSet`.
+    LeaderWorkerSet,
+    /// Kueue: `ClusterQueue`, `LocalQueue`, `Workload`, `Topology` and the like.
+    Kueue,
+}
+
+impl Project {
+    pub(crate) const fn directory(self) -> &'static str {
+        match self {
+            Self::Volcano => "volcano",
+            Self::SchedulerPlugins => "scheduler-plugins",
+            Self::JobSet => "jobset",
+            Self::LeaderWorkerSet => "lws",
+            Self::Kueue => "kueue",
+        }
     }
 }
 

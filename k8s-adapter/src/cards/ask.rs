@@ -12,7 +12,7 @@ use gangline::{
         CardRequestError, Devices, check_request,
         links::Nearness,
         model,
-        names::{CardKind, ResourceMeaning, meaning},
+        names::{CardKind, ResourceMeaning, TASK_PRIORITY, meaning},
         overhead::Overhead,
     },
     request::{Apart, CardRequest, CardWant, ShareMemory, SliceChoice, SliceRequest},
@@ -48,6 +48,7 @@ impl<'a> Asked<'a> {
     /// Takes note of an amount above 0 if it is about cards; `false`: it is a plain resource.
     pub(crate) fn take(&mut self, name: &'a str, amount: i64, problems: &mut Problems) -> bool {
         let found = match meaning(name) {
+            None if name == TASK_PRIORITY => return true,
             Some(ResourceMeaning::Part(part)) if is_vgpu(part) => {
                 self.vgpu = true;
                 return true;

@@ -9,14 +9,10 @@
 use gangline::device::{Devices, Slice};
 
 use super::{ANNOTATIONS, card_numbers};
-use crate::{
-    annotations::DEVICES,
-    api::Labels,
-    problem::Problems,
-    quantity::excerpt,
-};
+use crate::{annotations::DEVICES, api::Labels, problem::Problems, quantity::excerpt};
 
 /// The devices as the annotation's value; none for a pod that has none.
+#[cfg(any(feature = "live", test))]
 pub(crate) fn written(devices: &Devices) -> Option<String> {
     if devices.is_empty() {
         return None;
@@ -135,7 +131,17 @@ mod tests {
     #[test]
     fn what_is_no_list_of_devices_is_refused() {
         for text in [
-            "", "x", "64", "4-0", "0:", ":19@4", "0:19", "0:19@", "0:255@0", "0-1:share", "0,1:share",
+            "",
+            "x",
+            "64",
+            "4-0",
+            "0:",
+            ":19@4",
+            "0:19",
+            "0:19@",
+            "0:255@0",
+            "0-1:share",
+            "0,1:share",
             "0:share,0:share,0:share,0:share,0:share,0:share,0:share,0:share,0:share",
         ] {
             assert_eq!(devices(text), None, "{text}");

@@ -19,6 +19,7 @@ use crate::{
     annotations::{EXCLUSIVE, MODELS, nearest},
     intake::Member,
     load::{Complaint, Severity},
+    member::pod_complaint,
     problem::{FieldPath, problem},
     rules::Templates,
 };
@@ -54,8 +55,7 @@ pub(crate) fn exclude_others(
                 "true, with a share-group, on a pod without a gang; accepted: share-group without it, \
                  or pods of one gang",
             );
-            let object = format!("Pod {}/{}", spec.namespace, spec.name);
-            complaints.push(Complaint::from_problem(&member.source, &object, &problem));
+            complaints.push(pod_complaint(&member.source, spec, &problem));
             if spec.problem.is_none() && spec.node.is_none() {
                 spec.problem = Some(problem);
             }
@@ -69,12 +69,15 @@ pub(crate) fn exclude_others(
 }
 
 /// Complains about devices, models of cards and MIG profiles that a waiting pod asks for and that no node
-/// has, each once.
+/// has, each once. Without any node there is nothing to compare with.
 pub(crate) fn complain_of_absent(
     nodes: &BTreeMap<String, NodeSpec>,
     members: &[Member],
     complaints: &mut Vec<Complaint>,
 ) {
+    if nodes.is_empty() {
+        return;
+    }
     complain_of_absent_resources(nodes, members, complaints);
     let mut models = BTreeSet::new();
     let mut profiles = BTreeSet::new();
@@ -150,16 +153,21 @@ fn complain_of_absent_resources(
     let listed = listed.map(String::as_str).filter(is_device);
     let kinds = nodes.values().flat_map(|node| &node.cards);
     let there: BTreeSet<&str> = listed.chain(kinds.map(|cards| &*cards.kind)).collect();
+    let known: Vec<&str> = there.iter().copied().collect();
     let mut named = BTreeSet::new();
     for member in members.iter().filter(|member| member.spec.node.is_none()) {
-        let asked = member.spec.template.resources.iter();
-        let asked = asked.filter(|(_, amount)| **amount > 0);
-        for name in asked.map(|(name, _)| name.as_str()).filter(is_device) {
+        let template = &member.spec.template;
+        let asked = template.resources.iter().filter(|(_, amount)| **amount > 0);
+        let asked = asked.map(|(name, _)| name.as_str()).filter(is_device);
+        for name in asked.chain(template.cards.as_ref().map(|cards| &*cards.kind)) {
             if there.contains(name) || !named.insert(name) {
                 continue;
             }
-            let known: Vec<&str> = there.iter().copied().collect();
-            complaints.push(absent(member, &SPEC, name, nearest(name, &known), &known));
+            // Another vendor's device is no slip of the pen.
+            let vendor = |name: &str| name.split_once('/').map(|(vendor, _)| vendor.to_owned());
+            let mut alike = known.clone();
+            alike.retain(|known| vendor(known) == vendor(name));
+            complaints.push(absent(member, &SPEC, name, nearest(name, &alike), &known));
         }
     }
 }

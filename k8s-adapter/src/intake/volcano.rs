@@ -31,10 +31,9 @@ mod hypernode;
 mod tests;
 mod tree;
 
-use hypernode::{HyperNodeSpec, Tiers};
-
 #[cfg(feature = "live")]
 pub(super) use hypernode::implies;
+use hypernode::{HyperNodeSpec, Tiers};
 
 const SOURCE: &str = "volcano";
 const SCHEDULER: &str = "volcano";

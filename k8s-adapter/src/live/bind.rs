@@ -22,7 +22,6 @@ use std::{
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use gangline::units::Uid;
-use kube::Client;
 use tokio::{
     sync::{
         OwnedSemaphorePermit, Semaphore,
@@ -39,6 +38,8 @@ mod request;
 mod tests;
 
 use answer::Answer;
+
+use super::request::Requests;
 
 /// So many binds are under way at a time.
 const AT_A_TIME: usize = 64;
@@ -66,7 +67,7 @@ impl Ticket {
     }
 
     /// The first bind is about to be sent; false: the plan was withdrawn.
-    fn start(&self) -> bool {
+    pub(super) fn start(&self) -> bool {
         self.claim(Self::STARTED)
     }
 
@@ -149,15 +150,15 @@ pub(super) enum Outcome {
 /// Carries out plans.
 #[derive(Clone)]
 pub(super) struct Binder {
-    client: Client,
+    requests: Requests,
     reports: UnboundedSender<Report>,
     slots: Arc<Semaphore>,
 }
 
 impl Binder {
-    pub(super) fn new(client: Client, reports: UnboundedSender<Report>) -> Self {
+    pub(super) fn new(requests: Requests, reports: UnboundedSender<Report>) -> Self {
         Self {
-            client,
+            requests,
             reports,
             slots: Arc::new(Semaphore::new(AT_A_TIME)),
         }
@@ -203,13 +204,14 @@ impl Binder {
         let (mut said, mut told) = (String::new(), String::new());
         let (mut is_unclear, mut conflicts) = (false, 0);
         loop {
+            self.requests.may_write().await;
             if !bind.held.load(Ordering::Acquire) {
                 return Outcome::Abandoned;
             }
             let answer = if is_unclear {
-                request::find(&self.client, bind).await
+                request::find(&self.requests, bind).await
             } else {
-                request::bind(&self.client, bind).await
+                request::bind(&self.requests, bind).await
             };
             let least = match answer {
                 Answer::Bound => return Outcome::Bound,

@@ -1,30 +1,27 @@
 //! Which kinds of objects there are to watch.
 //!
 //! The kinds that somebody reads are known ([`kinds`]); which of them the API server has is
-//! asked once at the start, and again when a CustomResourceDefinition of one of their groups changes.
-//! Each kind that is there gets a [`Watch`]. One that goes away ends its watch and is looked for again.
+//! asked once at the start, and again when a `CustomResourceDefinition` of one of their groups
+//! changes. Each kind that is there gets a [`Watch`]. One that goes away ends its watch and is looked for again.
 //! Built-in kinds come and go only with another API server, so those that are missing are looked for
 //! from time to time. Nothing here knows what is done with the objects.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    pin::pin,
     time::Duration,
 };
 
-use futures::StreamExt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
-    Api, Client, ResourceExt as _,
+    Client,
     api::{ApiResource, GroupVersionKind},
-    core::PartialObjectMeta,
-    runtime::{
-        WatchStreamExt as _,
-        watcher::{self, watcher},
-    },
 };
-use tokio::{sync::mpsc::Sender, task::JoinSet, time};
-use tracing::{debug, error, info, warn};
+use tokio::{
+    sync::mpsc::{self, Sender},
+    task::JoinSet,
+    time,
+};
+use tracing::{error, info, warn};
 
 use super::watch::{Change, Wanted, Watch};
 use crate::{
@@ -92,10 +89,10 @@ impl Catalog {
         if self.changes.send(awaited).await.is_err() {
             return;
         }
-        let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> =
-            Api::all(self.client.clone());
-        let settings = watcher::Config::default();
-        let mut definitions = pin!(watcher(definitions, settings).default_backoff());
+        let (sender, mut definitions) = mpsc::channel(1);
+        let resource = ApiResource::erase::<CustomResourceDefinition>(&());
+        let watch = Watch::new(resource, Wanted::Metadata, sender);
+        tokio::spawn(watch.follow(self.client.clone()));
         // A definition is there before its kind is.
         let mut attempts = 0;
         loop {
@@ -117,17 +114,13 @@ impl Catalog {
                         return;
                     }
                 },
-                Some(event) = definitions.next(), if absent => match event {
-                    Ok(event) if self.concerns(&event) => {
+                Some(change) = definitions.recv() => {
+                    let concerns = self.concerns(&change);
+                    if concerns {
                         attempts = ATTEMPTS;
-                        true
                     }
-                    Ok(_) => false,
-                    Err(error) => {
-                        debug!("definitions of kinds cannot be watched: {error}");
-                        false
-                    }
-                },
+                    concerns && absent
+                }
                 () = time::sleep(pause), if absent => {
                     attempts = attempts.saturating_sub(1);
                     true
@@ -145,18 +138,13 @@ impl Catalog {
     }
 
     /// Whether a definition that changed may be that of a kind that is read.
-    fn concerns(
-        &self,
-        event: &watcher::Event<PartialObjectMeta<CustomResourceDefinition>>,
-    ) -> bool {
-        let (watcher::Event::Apply(definition)
-        | watcher::Event::InitApply(definition)
-        | watcher::Event::Delete(definition)) = event
-        else {
-            return false;
+    fn concerns(&self, change: &Change) -> bool {
+        let name = match change {
+            Change::Object(definition) => definition.name.as_str(),
+            Change::ObjectGone { name, .. } => name,
+            _ => return false,
         };
         // A definition is called after the plural and the group of its kind.
-        let name = definition.name_any();
         let group = name.split_once('.').map_or("", |(_, group)| group);
         self.wanted.iter().any(|(kind, _)| kind.group == group)
     }

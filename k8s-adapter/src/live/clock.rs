@@ -26,7 +26,8 @@ impl Clock {
 
     /// Nanoseconds since 1970.
     pub(super) fn now(&self) -> Nanos {
-        self.since_1970.saturating_add(nanos(self.started.elapsed()))
+        self.since_1970
+            .saturating_add(nanos(self.started.elapsed()))
     }
 
     /// The moment at which this time is reached, for a timer.
@@ -52,7 +53,9 @@ mod tests {
     fn a_time_and_its_moment_are_the_same() {
         let clock = Clock::start();
         let later = clock.now().saturating_add(Nanos::from_secs(5));
-        let wait = clock.instant(later).saturating_duration_since(Instant::now());
+        let wait = clock
+            .instant(later)
+            .saturating_duration_since(Instant::now());
         assert!(wait <= Duration::from_secs(5), "{wait:?}");
         assert!(clock.instant(Nanos::ZERO) <= Instant::now());
         assert!(clock.instant(Nanos(u64::MAX)) > Instant::now());

@@ -11,7 +11,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-
 };
 
 use gangline::{
@@ -31,6 +30,8 @@ use super::{
     clock::Clock,
     evict::Eviction,
     health::Health,
+    report::News,
+    storyteller::Storyteller,
     watch::Change,
 };
 use crate::{
@@ -39,6 +40,9 @@ use crate::{
     mirror::Mirror,
     world::levels,
 };
+
+#[cfg(test)]
+mod tests;
 
 /// So many changes are taken in before the next decision.
 const AT_A_TIME: usize = 8192;
@@ -55,6 +59,8 @@ pub(super) struct Lines {
     pub(super) plans: UnboundedSender<Plan>,
     /// What to evict.
     pub(super) evictions: UnboundedSender<Eviction>,
+    /// What to say.
+    pub(super) news: UnboundedSender<News>,
 }
 
 /// See the module's head.
@@ -64,6 +70,7 @@ pub(super) struct Driver {
     clock: Clock,
     plans: UnboundedSender<Plan>,
     evictions: UnboundedSender<Eviction>,
+    storyteller: Storyteller,
     health: Arc<Health>,
     /// Watches that have to list before the first decision, once that is known, and those that have.
     awaited: Option<usize>,
@@ -86,20 +93,19 @@ struct Waiting {
 
 impl Driver {
     pub(super) fn new(
-        scheduler_names: impl IntoIterator<Item = String>,
+        scheduler_names: BTreeSet<String>,
+        config: Config,
         clock: Clock,
         lines: &Lines,
         health: Arc<Health>,
     ) -> Self {
         Self {
-            mirror: Mirror::new(scheduler_names),
-            scheduler: Scheduler::new(Config {
-                scoring: crate::DEFAULT_SCORING,
-                ..Config::default()
-            }),
+            mirror: Mirror::new(scheduler_names.iter().cloned()),
+            scheduler: Scheduler::new(config),
             clock,
             plans: lines.plans.clone(),
             evictions: lines.evictions.clone(),
+            storyteller: Storyteller::new(scheduler_names, lines.news.clone()),
             health,
             awaited: None,
             listed: 0,
@@ -122,7 +128,9 @@ impl Driver {
                     None => std::future::pending().await,
                 }
             };
+            // What there is to do for others comes before what there is to say.
             tokio::select! {
+                biased;
                 count = lines.changes.recv_many(&mut changes, AT_A_TIME) => {
                     if count == 0 {
                         return;
@@ -134,6 +142,11 @@ impl Driver {
                     }
                 }
                 () = sleep => {}
+                () = std::future::ready(()), if self.storyteller.has_more() => {
+                    self.storyteller.tell_next(&mut self.scheduler);
+                    tokio::task::yield_now().await;
+                    continue;
+                }
             }
             // What else waits is taken in before anything is decided.
             while changes.len() < AT_A_TIME
@@ -155,12 +168,18 @@ impl Driver {
         match change {
             Change::Awaited(watches) => self.awaited = Some(watches),
             Change::Listed => self.listed += 1,
-            Change::Pod(pod) => self.mirror.pod(&pod),
+            Change::Pod(pod, version) => {
+                self.storyteller.see(&pod, version);
+                self.mirror.pod(&pod);
+            }
             Change::PodGone {
                 namespace,
                 name,
                 uid,
-            } => self.mirror.pod_gone(&namespace, &name, uid),
+            } => {
+                self.storyteller.forget(uid);
+                self.mirror.pod_gone(&namespace, &name, uid);
+            }
             Change::Node(node) => self.mirror.node(&node),
             Change::NodeGone { name } => self.mirror.node_gone(&name),
             Change::Object(document) => self.mirror.object(document),
@@ -196,6 +215,7 @@ impl Driver {
         self.waiting.retain(|plan| plan.ticket.waits());
         for event in events {
             self.withdraw_if_stale(&event);
+            self.storyteller.note(&event, &self.scheduler);
             if let Err(rejection) = self.scheduler.apply(event) {
                 warn!("an object cannot be used: {rejection}");
             }
@@ -208,12 +228,14 @@ impl Driver {
                 break;
             }
             for decision in decisions {
+                self.storyteller.ask_about(decision.gang);
                 let placements = self.scheduler.placements(&decision).to_vec();
                 self.hand_out(decision.gang, decision.verdict, &placements);
             }
         }
+        self.storyteller.settle(&self.scheduler);
         self.stop_unheld();
-        self.health.turned();
+        self.health.decides();
         self.scheduler.next_deadline()
     }
 
@@ -231,7 +253,10 @@ impl Driver {
         let mut snapshot = self.scheduler.snapshot();
         snapshot.config.levels = levels;
         match Scheduler::restore(snapshot) {
-            Ok(scheduler) => self.scheduler = scheduler,
+            Ok(scheduler) => {
+                self.scheduler = scheduler;
+                self.storyteller.ask_about_all(self.scheduler.gangs());
+            }
             // Only what was accepted before is in a snapshot.
             Err(rejection) => warn!("the topology levels stay what they were: {rejection}"),
         }
@@ -260,11 +285,20 @@ impl Driver {
             | Outcome::Gone
             | Outcome::Abandoned => None,
         };
-        if !matches!(event, Some(Event::BindFailed { permanent: false, .. })) {
+        if !matches!(
+            event,
+            Some(Event::BindFailed {
+                permanent: false,
+                ..
+            })
+        ) {
             self.binding.remove(&pod);
         }
-        // The engine refuses no such event.
-        let _ = event.map(|event| self.scheduler.apply(event));
+        if let Some(event) = event {
+            self.storyteller.note(&event, &self.scheduler);
+            // The engine refuses no such event.
+            let _ = self.scheduler.apply(event);
+        }
     }
 
     /// Withdraws plans that nobody has started and that stand on what changes now: they are decided
@@ -292,7 +326,13 @@ impl Driver {
             return;
         };
         let (namespace, name) = (view.namespace, view.name);
-        debug!(namespace, gang = name, ?verdict, members = placements.len(), "decided");
+        debug!(
+            namespace,
+            gang = name,
+            ?verdict,
+            members = placements.len(),
+            "decided"
+        );
         match verdict {
             Verdict::Placed if !placements.is_empty() => {}
             Verdict::Release => {

@@ -8,8 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use gangline::units::Uid;
-use k8s_openapi::api::core::v1::Pod;
-use kube::{Client, Resource as _, api::PostParams, core::Request};
+use kube::api::PostParams;
 use serde_json::json;
 use tokio::{
     sync::{Semaphore, mpsc::UnboundedReceiver},
@@ -18,13 +17,13 @@ use tokio::{
 };
 use tracing::{info, warn};
 
+use super::request::{Requests, pods};
+
 /// So many evictions are asked for at a time.
 const AT_A_TIME: usize = 16;
 /// The pauses between attempts.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// An answer that takes longer counts as lost.
-const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A pod that must go.
 #[derive(Debug)]
@@ -38,18 +37,18 @@ pub(super) struct Eviction {
 }
 
 /// Asks for evictions until there will be no more.
-pub(super) async fn work(client: Client, mut evictions: UnboundedReceiver<Eviction>) {
+pub(super) async fn work(requests: Requests, mut evictions: UnboundedReceiver<Eviction>) {
     let slots = Arc::new(Semaphore::new(AT_A_TIME));
     let mut tasks = JoinSet::new();
     while let Some(eviction) = evictions.recv().await {
-        let (client, slots) = (client.clone(), Arc::clone(&slots));
-        tasks.spawn(async move { eviction.carry_out(&client, &slots).await });
+        let (requests, slots) = (requests.clone(), Arc::clone(&slots));
+        tasks.spawn(async move { eviction.carry_out(&requests, &slots).await });
         while tasks.try_join_next().is_some() {}
     }
 }
 
 impl Eviction {
-    async fn carry_out(&self, client: &Client, slots: &Semaphore) {
+    async fn carry_out(&self, requests: &Requests, slots: &Semaphore) {
         let (namespace, pod) = (&self.namespace, &self.name);
         info!(namespace, pod, "evicting: its gang cannot keep its minimum");
         let mut pauses = ExponentialBuilder::default()
@@ -61,7 +60,7 @@ impl Eviction {
         let mut said = String::new();
         loop {
             let slot = slots.acquire().await;
-            let answer = self.send(client).await;
+            let answer = self.send(requests).await;
             drop(slot);
             let message = match answer {
                 Ok(_) => return,
@@ -77,21 +76,17 @@ impl Eviction {
         }
     }
 
-    async fn send(&self, client: &Client) -> Result<String, kube::Error> {
+    async fn send(&self, requests: &Requests) -> Result<String, kube::Error> {
         let eviction = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": { "name": self.name, "namespace": self.namespace },
             "deleteOptions": { "preconditions": { "uid": self.uid } },
         });
-        let request = Request::new(Pod::url_path(&(), Some(&self.namespace)));
         let text = eviction.to_string().into_bytes();
+        let request = pods(&self.namespace);
         let settings = PostParams::default();
         let request = request.create_subresource("eviction", &self.name, &settings, text);
-        let request = request.map_err(kube::Error::BuildRequest)?;
-        match time::timeout(PATIENCE, client.request_text(request)).await {
-            Ok(answer) => answer,
-            Err(elapsed) => Err(kube::Error::Service(elapsed.into())),
-        }
+        requests.write(request).await
     }
 }

@@ -6,7 +6,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
 };
 
@@ -15,14 +15,26 @@ use tokio::net::TcpListener;
 
 /// How the process is.
 #[derive(Debug, Default)]
-pub(super) struct Health {
-    is_ready: AtomicBool,
-}
+pub(super) struct Health(AtomicU8);
+
+const STARTING: u8 = 0;
+const STANDING_BY: u8 = 1;
+const DECIDING: u8 = 2;
 
 impl Health {
+    /// Another instance schedules; this one is ready to take over.
+    pub(super) fn stands_by(&self) {
+        self.0.store(STANDING_BY, Ordering::Release);
+    }
+
+    /// This instance schedules and does not know the cluster yet.
+    pub(super) fn starts(&self) {
+        self.0.store(STARTING, Ordering::Release);
+    }
+
     /// The driver knows the cluster and has decided about it.
-    pub(super) fn turned(&self) {
-        self.is_ready.store(true, Ordering::Release);
+    pub(super) fn decides(&self) {
+        self.0.store(DECIDING, Ordering::Release);
     }
 }
 
@@ -43,10 +55,12 @@ pub(super) async fn serve(
 }
 
 async fn ready(State(health): State<Arc<Health>>) -> (StatusCode, &'static str) {
-    if health.is_ready.load(Ordering::Acquire) {
-        (StatusCode::OK, "ok")
-    } else {
-        let what = "the cluster is not known yet";
-        (StatusCode::SERVICE_UNAVAILABLE, what)
+    match health.0.load(Ordering::Acquire) {
+        DECIDING => (StatusCode::OK, "ok"),
+        STANDING_BY => (StatusCode::OK, "another instance schedules"),
+        _ => {
+            let what = "the cluster is not known yet";
+            (StatusCode::SERVICE_UNAVAILABLE, what)
+        }
     }
 }

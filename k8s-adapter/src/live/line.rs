@@ -1,18 +1,10 @@
 //! One object as the API server sent it, not decoded.
 //!
-//! kube-rs's watcher wants types that tell their name and version and that decode whatever comes. A
-//! [`Line`] keeps the text and reads just that much, so that an object which nobody can read costs
-//! itself, with its name, and not the watch that brought it.
-
-use std::borrow::Cow;
+//! A [`Line`] keeps the text and reads only the names and the version, so that an object which nobody
+//! can read costs itself, with its name, and not the watch that brought it.
 
 use gangline::units::Uid;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{
-    Resource,
-    api::{ApiResource, DynamicObject},
-    core::DynamicResourceScope,
-};
+use kube::api::ApiResource;
 use serde::{
     Deserialize,
     de::{DeserializeOwned, Deserializer, Error},
@@ -32,54 +24,51 @@ const SOURCE: &str = "the cluster";
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     text: Box<RawValue>,
-    /// What the watcher asks for: the name and the resource version.
-    meta: ObjectMeta,
-    pub(super) namespace: Box<str>,
-    pub(super) name: Box<str>,
-    uid: Box<str>,
+    names: Names,
 }
 
 #[derive(Deserialize)]
 struct Envelope {
-    metadata: Metadata,
+    metadata: Names,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Metadata {
+struct Names {
+    #[serde(deserialize_with = "api::or_default")]
     name: Box<str>,
     #[serde(deserialize_with = "api::or_default")]
     namespace: Box<str>,
     #[serde(deserialize_with = "api::or_default")]
     uid: Box<str>,
     #[serde(deserialize_with = "api::or_default")]
-    resource_version: Option<String>,
+    resource_version: String,
 }
 
 impl Line {
-    fn new(text: Box<RawValue>) -> Result<Self, serde_json::Error> {
-        let Envelope { metadata } = serde_json::from_str(text.get())?;
-        Ok(Self {
-            text,
-            meta: ObjectMeta {
-                name: Some(metadata.name.to_string()),
-                resource_version: metadata.resource_version,
-                ..ObjectMeta::default()
-            },
-            namespace: metadata.namespace,
-            name: metadata.name,
-            uid: metadata.uid,
-        })
+    /// Namespace and name; the namespace is empty for objects without one.
+    pub(super) fn name(&self) -> (Box<str>, Box<str>) {
+        (self.names.namespace.clone(), self.names.name.clone())
+    }
+
+    /// The version of the cluster's state that it is of.
+    pub(super) fn version(&self) -> &str {
+        &self.names.resource_version
+    }
+
+    /// Its identity, of an object of this kind.
+    pub(super) fn uid(&self, kind: &str) -> Uid {
+        member::uid(
+            &self.names.uid,
+            kind,
+            &self.names.namespace,
+            &self.names.name,
+        )
     }
 
     /// The object as the type that it is.
     pub(super) fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.text.get())
-    }
-
-    /// Its identity, of an object of this kind.
-    pub(super) fn uid(&self, kind: &str) -> Uid {
-        member::uid(&self.uid, kind, &self.namespace, &self.name)
     }
 
     /// The object for readers that know its kind only when they see it. Lists leave kind and version of
@@ -99,96 +88,38 @@ impl Line {
 impl<'de> Deserialize<'de> for Line {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        Self::new(text).map_err(D::Error::custom)
-    }
-}
-
-/// How a watcher gets lines: of whole objects or of their metadata alone, from a stream of them or out
-/// of a list, which is taken apart before it can be read.
-#[derive(Clone, Debug)]
-pub(super) struct Watched<const METADATA_ONLY: bool, const LISTED: bool>(pub(super) Line);
-
-impl<'de, const METADATA_ONLY: bool, const LISTED: bool> Deserialize<'de>
-    for Watched<METADATA_ONLY, LISTED>
-{
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        if LISTED {
-            let object = Value::deserialize(deserializer)?;
-            let text = serde_json::value::to_raw_value(&object).map_err(D::Error::custom)?;
-            Line::new(text).map(Self).map_err(D::Error::custom)
-        } else {
-            Line::deserialize(deserializer).map(Self)
-        }
-    }
-}
-
-impl<const METADATA_ONLY: bool, const LISTED: bool> Resource for Watched<METADATA_ONLY, LISTED> {
-    type DynamicType = ApiResource;
-    type Scope = DynamicResourceScope;
-
-    fn kind(resource: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::kind(resource)
-    }
-
-    fn group(resource: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::group(resource)
-    }
-
-    fn version(resource: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::version(resource)
-    }
-
-    fn plural(resource: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::plural(resource)
-    }
-
-    fn metadata_api() -> bool {
-        METADATA_ONLY
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.0.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.0.meta
+        let envelope: Envelope = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        let names = envelope.metadata;
+        Ok(Self { text, names })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use kube::core::{ObjectList, WatchEvent};
+    use kube::core::WatchEvent;
 
     use super::*;
 
-    const POD: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a-0","namespace":"n",
-        "uid":"6ba7b810-9dad-11d1-80b4-00c04fd430c8","resourceVersion":"7"},
-        "spec":{"nodeName":"n1"},"status":{"startTime":"1900-01-01T00:00:00Z"}}"#;
-
     #[test]
     fn an_object_that_cannot_be_decoded_still_has_its_name() {
-        let event = format!(r#"{{"type":"ADDED","object":{POD}}}"#);
-        let event: WatchEvent<Watched<false, false>> = serde_json::from_str(&event).unwrap();
-        let WatchEvent::Added(Watched(line)) = event else {
+        let event = r#"{"type":"ADDED","object":{"metadata":{"name":"a-0","namespace":"n",
+            "uid":"6ba7b810-9dad-11d1-80b4-00c04fd430c8","resourceVersion":"7"},
+            "spec":{"nodeName":"n1"},"status":{"startTime":"1900-01-01T00:00:00Z"}}}"#;
+        let event: WatchEvent<Line> = serde_json::from_str(event).unwrap();
+        let WatchEvent::Added(line) = event else {
             panic!("{event:?}");
         };
-        assert_eq!((&*line.namespace, &*line.name), ("n", "a-0"));
-        assert_eq!(line.meta.resource_version.as_deref(), Some("7"));
-        assert_eq!(line.uid("Pod"), Uid(0x6ba7_b810_9dad_11d1_80b4_00c0_4fd4_30c8));
+        assert_eq!(line.name(), ("n".into(), "a-0".into()));
+        assert_eq!(line.version(), "7");
+        let uid = Uid(0x6ba7_b810_9dad_11d1_80b4_00c0_4fd4_30c8);
+        assert_eq!(line.uid("Pod"), uid);
         assert!(line.decode::<api::Pod>().is_err());
-    }
 
-    #[test]
-    fn a_list_is_read_too_and_its_items_get_their_kind() {
-        let pod = POD.replace(r#""kind":"Pod","apiVersion":"v1","#, "");
-        let list = format!(
-            r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"9"}},
-                "items":[{pod}]}}"#
+        let pod = ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&());
+        let document = line.document(&pod).unwrap();
+        assert_eq!(
+            (&*document.object(), &*document.api_version),
+            ("Pod n/a-0", "v1")
         );
-        let list: ObjectList<Watched<false, true>> = serde_json::from_str(&list).unwrap();
-        let resource = ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&());
-        let document = list.items[0].0.document(&resource).unwrap();
-        assert_eq!(document.object(), "Pod n/a-0");
-        assert_eq!(document.api_version, "v1");
     }
 }

@@ -1,35 +1,34 @@
 //! One kind of object, followed: what comes, changes and goes, in the order in which it does.
 //!
-//! Data enters as kube-rs's watcher delivers it and leaves as [`Change`]s on a bounded channel: who
-//! reads slowly slows the watch down, and nothing grows. Objects are decoded here, so that many watches
-//! share the processors. When a watch has to start over, what is not listed any more is told as gone.
-//! A watch goes on for ever, with pauses where the API server does not answer, and ends only when the
-//! kind itself is gone.
+//! Data enters as the API server's stream and leaves as [`Change`]s on a bounded channel: who reads
+//! slowly slows the watch down, and nothing grows. Objects are decoded here, so that many watches share
+//! the processors. When a watch has to start over, what is not listed any more is told as gone. A
+//! watch goes on for ever, with pauses where the API server does not answer, and ends only when the kind
+//! itself is gone.
+//!
+//! Why not the watcher of kube-runtime: it asks for its first list at version 0, which an API server
+//! may answer with a state from before our lease, or from before what we wrote ourselves.
 
-use std::{
-    collections::BTreeMap,
-    fmt, mem,
-    pin::pin,
-    time::Duration,
-};
+use std::{collections::BTreeMap, mem, time::Duration};
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
-use futures::StreamExt as _;
 use gangline::units::Uid;
-use kube::{
-    Api, Client, Resource,
-    api::ApiResource,
-    runtime::watcher::{self, Event, watcher},
+use kube::{Client, api::ApiResource};
+use tokio::{
+    sync::mpsc::Sender,
+    time::{self, Instant},
 };
-use serde::de::DeserializeOwned;
-use tokio::sync::mpsc::Sender;
 use tracing::{debug, warn};
 
-use super::line::{Line, Watched};
+mod session;
+
+use session::Fault;
+
+use super::line::Line;
 use crate::{api, load::Document};
 
 /// The pauses between attempts to reach an API server that does not answer.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Something about the cluster changed.
@@ -39,8 +38,8 @@ pub(super) enum Change {
     Awaited(usize),
     /// One of these watches has.
     Listed,
-    /// A pod appeared or changed.
-    Pod(Box<api::Pod>),
+    /// A pod appeared or changed; and its version.
+    Pod(Box<api::Pod>, Box<str>),
     /// A pod is gone.
     PodGone {
         namespace: Box<str>,
@@ -86,24 +85,14 @@ pub(super) struct Watch {
     /// While everything is listed anew: what is left of the list before.
     missing: BTreeMap<Name, Uid>,
     has_listed: bool,
+    /// Up to which version of the cluster's state everything is known; without one all is listed anew.
+    version: Option<String>,
+    /// Whether the API server can stream a list.
+    streams: bool,
 }
 
 /// Namespace and name.
 type Name = (Box<str>, Box<str>);
-
-/// Why a watch stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
-    /// The API server has no such kind (any more).
-    Absent,
-    /// The API server cannot stream a list.
-    CannotStream,
-    /// Nobody listens any more.
-    Unheard,
-}
-
-/// Nobody listens any more.
-struct Unheard;
 
 impl Watch {
     pub(super) fn new(resource: ApiResource, wanted: Wanted, changes: Sender<Change>) -> Self {
@@ -114,114 +103,87 @@ impl Watch {
             known: BTreeMap::new(),
             missing: BTreeMap::new(),
             has_listed: false,
+            version: None,
+            streams: true,
         }
     }
 
     /// Follows the kind until it is gone or nobody listens any more.
     pub(super) async fn follow(mut self, client: Client) {
-        let stop = self.stream(&client).await;
-        if stop == Stop::Absent {
-            debug!(kind = self.resource.kind, "the kind is gone");
-            self.missing.append(&mut self.known);
-            // When nobody listens, nobody misses it.
-            let _ = self.end_list().await;
-        }
-    }
-
-    async fn stream(&mut self, client: &Client) -> Stop {
-        let stop = match self.wanted {
-            Wanted::Metadata => self.receive::<Watched<true, false>>(client, true).await,
-            _ => self.receive::<Watched<false, false>>(client, true).await,
-        };
-        if stop != Stop::CannotStream {
-            return stop;
-        }
-        debug!(kind = self.resource.kind, "no streaming lists: taking pages");
-        match self.wanted {
-            Wanted::Metadata => self.receive::<Watched<true, true>>(client, false).await,
-            _ => self.receive::<Watched<false, true>>(client, false).await,
-        }
-    }
-
-    async fn receive<K>(&mut self, client: &Client, streams: bool) -> Stop
-    where
-        K: Resource<DynamicType = ApiResource> + DeserializeOwned + Clone + fmt::Debug,
-        K: Into<Line> + Send + 'static,
-    {
-        let pauses = || {
-            let pauses = ExponentialBuilder::default()
-                .with_min_delay(FIRST_PAUSE)
-                .with_max_delay(LONGEST_PAUSE)
-                .with_jitter()
-                .without_max_times();
-            pauses.build()
-        };
-        let api: Api<K> = Api::all_with(client.clone(), &self.resource);
-        let settings = watcher::Config::default();
-        let settings = if streams {
-            settings.streaming_lists()
-        } else {
-            settings
-        };
-        let mut events = pin!(watcher(api, settings));
-        let mut pause: Option<backon::ExponentialBackoff> = None;
-        while let Some(event) = events.next().await {
-            let told = match event {
-                Ok(event) => {
-                    pause = None;
-                    self.take(event).await
+        let mut pauses: Option<backon::ExponentialBackoff> = None;
+        loop {
+            let (before, since) = (self.version.clone(), Instant::now());
+            let message = match self.session(&client).await {
+                Ok(()) if since.elapsed() > LONGEST_PAUSE => {
+                    pauses = None;
+                    continue;
                 }
-                Err(error) => {
-                    if let Some(stop) = stops(&error, streams) {
-                        return stop;
-                    }
-                    let kind = &self.resource.kind;
-                    if pause.is_none() {
-                        warn!(kind, "a watch is interrupted and will be resumed: {error}");
-                    } else {
-                        debug!(kind, "a watch is still interrupted: {error}");
-                    }
-                    let length = pause.get_or_insert_with(pauses).next();
-                    tokio::time::sleep(length.unwrap_or(LONGEST_PAUSE)).await;
-                    Ok(())
+                Ok(()) => "the connection ended early".to_owned(),
+                Err(Fault::CannotStream) => {
+                    self.streams = false;
+                    continue;
                 }
+                Err(Fault::Unheard) => return,
+                Err(Fault::Absent) => break,
+                Err(Fault::Expired) => {
+                    self.version = None;
+                    "what changed since is not known any more".to_owned()
+                }
+                Err(Fault::Failed(message)) => message,
             };
-            if told.is_err() {
-                return Stop::Unheard;
+            if self.version != before {
+                pauses = None;
             }
+            let kind = &self.resource.kind;
+            if pauses.is_none() {
+                warn!(
+                    kind,
+                    "a watch is interrupted and will be resumed: {message}"
+                );
+            } else {
+                debug!(kind, "a watch is still interrupted: {message}");
+            }
+            let pauses = pauses.get_or_insert_with(|| {
+                ExponentialBuilder::default()
+                    .with_min_delay(FIRST_PAUSE)
+                    .with_max_delay(LONGEST_PAUSE)
+                    .with_jitter()
+                    .without_max_times()
+                    .build()
+            });
+            time::sleep(pauses.next().unwrap_or(LONGEST_PAUSE)).await;
         }
-        // The stream has no end; if it had one, nobody would hear it.
-        Stop::Unheard
+        debug!(kind = self.resource.kind, "the kind is gone");
+        self.begin_list();
+        // When nobody listens, nobody misses it.
+        let _ = self.end_list().await;
     }
 
-    async fn take<K: Into<Line>>(&mut self, event: Event<K>) -> Result<(), Unheard> {
-        match event {
-            Event::Init => {
-                // A list that broke off half-way has told of some objects and of no departures.
-                self.missing.append(&mut self.known);
-                Ok(())
-            }
-            Event::InitApply(object) | Event::Apply(object) => {
-                let line = object.into();
-                let name = (line.namespace.clone(), line.name.clone());
-                self.missing.remove(&name);
-                self.known.insert(name, line.uid(&self.resource.kind));
-                self.tell(self.read(&line)).await
-            }
-            Event::InitDone => self.end_list().await,
-            Event::Delete(object) => {
-                let line = object.into();
-                let uid = line.uid(&self.resource.kind);
-                let name = (line.namespace, line.name);
-                self.known.remove(&name);
-                self.missing.remove(&name);
-                self.tell(self.gone(name, uid)).await
-            }
-        }
+    /// Everything is about to be listed. A list that broke off has told of some objects and of no
+    /// departures.
+    fn begin_list(&mut self) {
+        self.missing.append(&mut self.known);
+    }
+
+    /// An object is there.
+    async fn take(&mut self, line: &Line) -> Result<(), Fault> {
+        let name = line.name();
+        self.missing.remove(&name);
+        self.known.insert(name, line.uid(&self.resource.kind));
+        self.tell(self.read(line)).await
+    }
+
+    /// An object is gone.
+    async fn lose(&mut self, line: &Line) -> Result<(), Fault> {
+        let name = line.name();
+        self.known.remove(&name);
+        self.missing.remove(&name);
+        let uid = line.uid(&self.resource.kind);
+        self.tell(self.gone(name, uid)).await
     }
 
     /// Tells of what is not there any more, and of the list's end.
-    async fn end_list(&mut self) -> Result<(), Unheard> {
+    async fn end_list(&mut self) -> Result<(), Fault> {
         for (name, uid) in mem::take(&mut self.missing) {
             self.tell(self.gone(name, uid)).await?;
         }
@@ -231,21 +193,23 @@ impl Watch {
         Ok(())
     }
 
-    async fn tell(&self, change: Change) -> Result<(), Unheard> {
-        self.changes.send(change).await.map_err(|_| Unheard)
+    async fn tell(&self, change: Change) -> Result<(), Fault> {
+        let sent = self.changes.send(change).await;
+        sent.map_err(|_| Fault::Unheard)
     }
 
     fn read(&self, line: &Line) -> Change {
         let read = match self.wanted {
-            Wanted::Pods => line.decode().map(Change::Pod),
-            Wanted::Nodes => line.decode().map(Change::Node),
-            Wanted::Objects | Wanted::Metadata => {
-                line.document(&self.resource).map(Change::Object)
+            Wanted::Pods => {
+                let pod = line.decode();
+                pod.map(|pod| Change::Pod(pod, line.version().into()))
             }
+            Wanted::Nodes => line.decode().map(Change::Node),
+            Wanted::Objects | Wanted::Metadata => line.document(&self.resource).map(Change::Object),
         };
         read.unwrap_or_else(|error| {
             let kind = &self.resource.kind;
-            let (namespace, name) = (&line.namespace, &line.name);
+            let (namespace, name) = line.name();
             let slash = if namespace.is_empty() { "" } else { "/" };
             Change::Unreadable {
                 object: format!("{kind} {namespace}{slash}{name}"),
@@ -269,26 +233,5 @@ impl Watch {
                 name,
             },
         }
-    }
-}
-
-/// Whether an error is the end of a watch that wants to stream its first list or not.
-fn stops(error: &watcher::Error, streams: bool) -> Option<Stop> {
-    let status = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status,
-        _ => return None,
-    };
-    match status.code {
-        404 => Some(Stop::Absent),
-        // How an API server says that it does not know `sendInitialEvents`.
-        400 | 422 if streams => Some(Stop::CannotStream),
-        _ => None,
-    }
-}
-
-impl<const METADATA_ONLY: bool, const LISTED: bool> From<Watched<METADATA_ONLY, LISTED>> for Line {
-    fn from(watched: Watched<METADATA_ONLY, LISTED>) -> Self {
-        watched.0
     }
 }

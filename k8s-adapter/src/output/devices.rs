@@ -15,7 +15,7 @@ use gangline::{
         Slice,
         links::{Description, Link},
     },
-    engine::{CardsView, MemberView, NodeView, Part},
+    engine::{CardsView, LooseView, MemberView, NodeView, Part},
 };
 use serde::Serialize;
 
@@ -111,11 +111,9 @@ impl Held {
             part: PartFacts::OfCard(part.part),
         });
         let loose = member.devices.slices().filter_map(|slice| {
-            let index = usize::from(slice.profile);
-            let loose = cards
-                .loose
-                .get(index)
-                .filter(|_| slice.card == Slice::NO_CARD)?;
+            let is_it = |loose: &&LooseView<'_>| loose.code == Some(slice.profile);
+            let mut loose = cards.loose.iter().filter(|_| slice.card == Slice::NO_CARD);
+            let loose = loose.find(is_it)?;
             let profile = loose.profile.to_owned();
             Some(PartReport {
                 card: None,

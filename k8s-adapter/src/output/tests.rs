@@ -1,6 +1,6 @@
 //! Views made by hand, as the engine would give them, and what becomes of them.
 
-use gangline::{device::Devices, explain::Shortfall};
+use gangline::{Config, device::Devices, explain::Shortfall, units::Nanos};
 
 use super::*;
 
@@ -17,7 +17,7 @@ pub(crate) fn node<'a>(
         kind: "nvidia.com/gpu",
         model: "",
         all: CardSet::first(cards).expect("at most 64 cards"),
-        over_used: CardSet::EMPTY,
+        in_doubt: CardSet::EMPTY,
         unhealthy: CardSet::EMPTY,
         memory_mib: 0,
         held: held.collect(),
@@ -311,4 +311,25 @@ fn cards_are_counted_once_each() {
         unusable: 6,
     };
     assert_eq!(totals, expected);
+}
+
+#[test]
+fn pods_that_all_run_without_their_group_object_do_not_wait() {
+    let pod = |name: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: \
+             {{scheduling.x-k8s.io/pod-group: g}}}}\nspec: {{nodeName: n1}}\nstatus: {{phase: Running}}\n"
+        )
+    };
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n".to_owned();
+    let world = crate::intake::testing::world(&[node, pod("a"), pod("b")].concat());
+    let mut scheduler = Scheduler::new(Config::default());
+    for event in world.events {
+        scheduler.apply(event).unwrap();
+    }
+    scheduler.decide(Nanos::ZERO);
+    let report = Report::new(&scheduler, scheduler.gangs(), vec![], || {});
+    let words: Vec<_> = report.gangs.iter().map(GangReport::word).collect();
+    assert_eq!(words, ["running"]);
+    assert!(report.gangs.iter().all(|gang| gang.reason.is_none()));
 }

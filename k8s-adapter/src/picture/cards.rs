@@ -125,14 +125,11 @@ impl Picture<'_> {
             *all = all.union(held.difference(parted));
         }
         let free = cards.all.difference(held_cards(cards));
-        let unhealthy = cards
-            .unhealthy
-            .union(cards.over_used)
-            .intersection(cards.all);
-        let usable = free.difference(unhealthy);
+        let closed = cards.closed();
+        let usable = free.difference(closed);
         let title = format!("free {kind} {usable}");
         push_boxes(svg, usable, &shape, at, "class=\"free\"", &title);
-        let broken = free.intersection(unhealthy);
+        let broken = free.intersection(closed);
         let title = format!("unhealthy {kind} {broken}");
         push_boxes(svg, broken, &shape, at, "class=\"bad\"", &title);
         for (gang, held) in by_holder {
@@ -144,7 +141,7 @@ impl Picture<'_> {
             }
         }
         push_boxes(svg, parted, &shape, at, "class=\"free\"", "");
-        for card in cards.all.difference(unhealthy.difference(parted)) {
+        for card in cards.all.difference(closed.difference(parted)) {
             if !held_cards(cards).contains(card) || parted.contains(card) {
                 push_outlines(svg, cards.mode(card), cards, &shape, shape.corner(card, at));
             }
@@ -152,7 +149,7 @@ impl Picture<'_> {
         for card in parted {
             self.push_parts(svg, cards, card, &shape, shape.corner(card, at));
         }
-        push_crosses(svg, unhealthy, &shape, at);
+        push_crosses(svg, closed, &shape, at);
         if shape.gutter > 0.0 {
             push_numbers(svg, cards.all, &shape, at);
         }

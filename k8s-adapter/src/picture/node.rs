@@ -182,9 +182,7 @@ fn tooltip(node: &NodeView<'_>) -> String {
     }
     for cards in &node.cards {
         let free = cards.all.difference(held_cards(cards));
-        let usable = free
-            .difference(cards.unhealthy.union(cards.over_used))
-            .len();
+        let usable = free.difference(cards.closed()).len();
         let all = cards.all.len();
         let _ = write!(text, ", {usable} of {all} {} free", cards.kind);
         if !cards.model.is_empty() {

@@ -161,13 +161,13 @@ impl Side {
         }
         let cards = nodes.iter().flat_map(|node| &node.cards);
         self.row("class=\"free\"", None, "free card", "");
-        let sets = cards.map(|cards| (cards.unhealthy, cards.over_used));
-        let (unhealthy, over_used) = sets.fold((false, false), |(bad, over), (one, other)| {
-            (bad || !one.is_empty(), over || !other.is_empty())
+        let sets = cards.map(|cards| (cards.unhealthy, cards.in_doubt));
+        let (unhealthy, in_doubt) = sets.fold((false, false), |(bad, doubt), (one, other)| {
+            (bad || !one.is_empty(), doubt || !other.is_empty())
         });
-        if unhealthy || over_used {
-            let label = if over_used {
-                "unhealthy, or more in use than there is"
+        if unhealthy || in_doubt {
+            let label = if in_doubt {
+                "unhealthy, or in doubt"
             } else {
                 "unhealthy card"
             };

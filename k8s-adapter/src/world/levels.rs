@@ -14,7 +14,6 @@ use gangline::{
 
 use crate::{
     annotations::nearest,
-    intake,
     load::{Complaint, Severity, Source},
 };
 
@@ -95,7 +94,7 @@ pub(crate) fn are_new(event: &gangline::Event, known: &[String]) -> bool {
     let is_new = |label: &str| !known.iter().any(|level| level == label);
     match event {
         gangline::Event::Node(node) => node.labels.keys().any(|label| {
-            let is_level = WELL_KNOWN.contains(&label.as_str()) || intake::implies(label);
+            let is_level = WELL_KNOWN.contains(&label.as_str()) || crate::intake::implies(label);
             is_level && is_new(label)
         }),
         gangline::Event::Gang(gang) => {

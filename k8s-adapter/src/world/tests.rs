@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use gangline::{Config, Event, Scheduler, explain::Reason, units::Nanos};
 
 use super::{Options, World};
-use crate::intake::testing::{world, world_with};
+use crate::{
+    intake::testing::{world, world_with},
+    load::Severity,
+};
 
 fn node(name: &str, labels: &str) -> String {
     format!("apiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: {{{labels}}}}}\n---\n")
@@ -508,4 +511,18 @@ fn an_annotation_on_a_workload_instead_of_its_template_is_warned_of() {
         ]
     );
     assert!(world.useless.is_empty(), "a warning is no refusal");
+}
+
+#[test]
+fn what_is_wrong_with_a_pod_that_runs_is_a_warning() {
+    let pod = |name: &str, spec: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{gangline.io/slice: 20Gi}}}}\n\
+             spec: {spec}\n---\n"
+        )
+    };
+    let dump = [pod("waits", "{}"), pod("runs", "{nodeName: n1}")].concat();
+    let world = world(&dump);
+    let severities: Vec<_> = world.complaints.iter().map(|one| one.severity).collect();
+    assert_eq!(severities, [Severity::Refused, Severity::Warning]);
 }

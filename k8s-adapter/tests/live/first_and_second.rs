@@ -33,6 +33,12 @@ fn of_two_services_one_runs_whole_and_the_other_when_it_is_gone() {
         .find(|service| *service != first)
         .unwrap();
     assert!(has(&cluster, second, 0), "{:?}", cluster.places(second));
+    cluster.wait_until("its pods say why they wait", || {
+        (0..4).all(|ordinal| {
+            let (reason, message) = cluster.why(&format!("{second}-{ordinal}"));
+            reason == "Unschedulable" && message.ends_with("needs 4 GPUs, 1 free")
+        })
+    });
 
     let gone = format!("/apis/apps/v1/namespaces/default/statefulsets/{first}");
     cluster.control_plane.delete(&gone).unwrap();

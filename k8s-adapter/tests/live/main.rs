@@ -5,5 +5,8 @@
 //! is given up.
 #![cfg(feature = "live")]
 
+mod faults;
 mod first_and_second;
+mod lease;
+mod restart;
 mod support;

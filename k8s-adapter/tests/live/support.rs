@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     fs::{self, File},
     path::PathBuf,
     process::{Child, Command},
@@ -9,8 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gangline_controlplane::{Builder, ControlPlane, Error};
-use serde_json::Value;
+use gangline_controlplane::{Builder, ControlPlane, Error, Node};
+use serde_json::{Value, json};
 
 /// When to stop waiting for what will not come.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -18,10 +19,33 @@ const PATIENCE: Duration = Duration::from_mins(3);
 /// The definition of Volcano's group, as far as the API server needs it.
 pub(crate) const VOLCANO: &str = include_str!("volcano.yaml");
 
+/// A Volcano group of the namespace `default`, and this many pods of it with so many GPUs each.
+pub(crate) fn group(name: &str, min: u32, pods: u32, gpus: u32) -> String {
+    let mut yaml = format!(
+        "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {{name: {name}}}\n\
+         spec: {{minMember: {min}}}\n"
+    );
+    for pod in 0..pods {
+        let _ = write!(
+            yaml,
+            "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}-{pod}\n  annotations: \
+             {{scheduling.k8s.io/group-name: {name}}}\nspec:\n  schedulerName: gangline\n  \
+             containers:\n  - name: main\n    image: none\n    resources: {{limits: \
+             {{nvidia.com/gpu: {gpus}}}}}\n"
+        );
+    }
+    yaml
+}
+
+/// A node with this many GPUs.
+pub(crate) fn node(name: &str, gpus: u32) -> Node {
+    Node::new(name).resource("nvidia.com/gpu", gpus.to_string())
+}
+
 /// A control plane and a scheduler.
 pub(crate) struct Cluster {
     pub(crate) control_plane: ControlPlane,
-    scheduler: Option<Child>,
+    schedulers: Vec<Child>,
     log: PathBuf,
 }
 
@@ -32,13 +56,18 @@ impl Cluster {
         let log = control_plane.directory().join("gangline.log");
         Ok(Self {
             control_plane,
-            scheduler: None,
+            schedulers: Vec::new(),
             log,
         })
     }
 
-    /// Starts the scheduler with these further arguments.
+    /// Starts the scheduler, as the only one, with these further arguments.
     pub(crate) fn run(&mut self, arguments: &[&str]) {
+        self.run_elected(&[&["--no-leader-election"], arguments].concat());
+    }
+
+    /// Starts one of several schedulers with these further arguments.
+    pub(crate) fn run_elected(&mut self, arguments: &[&str]) {
         let log = File::options().create(true).append(true).open(&self.log);
         let mut command = Command::new(env!("CARGO_BIN_EXE_gangline"));
         command
@@ -46,15 +75,30 @@ impl Cluster {
             .args(arguments)
             .stderr(log.expect("the directory can be written"));
         self.control_plane.attach(&mut command);
-        self.scheduler = Some(command.spawn().expect("the scheduler starts"));
+        self.schedulers
+            .push(command.spawn().expect("the scheduler starts"));
     }
 
-    /// Ends the scheduler at once, as a crash does.
+    /// Ends the scheduler that was started first at once, as a crash does.
     pub(crate) fn kill_scheduler(&mut self) {
-        if let Some(mut scheduler) = self.scheduler.take() {
-            scheduler.kill().expect("it can be ended");
-            scheduler.wait().expect("it ends");
-        }
+        let mut scheduler = self.schedulers.remove(0);
+        scheduler.kill().expect("it can be ended");
+        scheduler.wait().expect("it ends");
+    }
+
+    /// Tells the scheduler that was started first to stop, and waits until it has; its exit code.
+    pub(crate) fn stop_scheduler(&mut self) -> Option<i32> {
+        let mut scheduler = self.schedulers.remove(0);
+        let mut kill = Command::new("kill");
+        kill.arg("-TERM").arg(scheduler.id().to_string());
+        assert!(kill.status().expect("kill is there").success());
+        scheduler.wait().expect("it ends").code()
+    }
+
+    /// Waits until the scheduler that was started first ends by itself; its exit code.
+    pub(crate) fn wait_for_scheduler(&mut self) -> Option<i32> {
+        let mut scheduler = self.schedulers.remove(0);
+        scheduler.wait().expect("it ends").code()
     }
 
     /// What the scheduler has logged so far.
@@ -94,6 +138,33 @@ impl Cluster {
         (places.len(), bound)
     }
 
+    /// What a pod of `default` says about why it waits: a word, and a line for people.
+    pub(crate) fn why(&self, pod: &str) -> (String, String) {
+        let pod = self.read(&format!("/api/v1/namespaces/default/pods/{pod}"));
+        let conditions = pod["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        let scheduled = |condition: &&Value| {
+            condition["type"] == "PodScheduled" && condition["status"] == "False"
+        };
+        let condition = conditions.find(scheduled).unwrap_or(&Value::Null);
+        let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+        (text("reason"), text("message"))
+    }
+
+    /// Binds a pod of `default` as some other scheduler would.
+    pub(crate) fn bind(&self, pod: &str, node: &str) {
+        let binding = json!({
+            "apiVersion": "v1", "kind": "Binding", "metadata": { "name": pod },
+            "target": { "kind": "Node", "name": node },
+        });
+        let path = format!("/api/v1/namespaces/default/pods/{pod}/binding");
+        let answer = self
+            .control_plane
+            .post(&path, &binding.to_string())
+            .unwrap();
+        assert_eq!(answer.status, 201, "{}", answer.body);
+    }
+
     /// Asks again until the answer is yes.
     pub(crate) fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let since = Instant::now();
@@ -111,6 +182,8 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.kill_scheduler();
+        while !self.schedulers.is_empty() {
+            self.kill_scheduler();
+        }
     }
 }

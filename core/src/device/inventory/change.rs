@@ -58,7 +58,8 @@ impl Inventory {
         for slice in devices.slices() {
             if slice.card == Slice::NO_CARD {
                 let mut loose = self.loose.iter_mut().filter(|loose| loose.kind == kind);
-                if let Some(loose) = loose.nth(usize::from(slice.profile)) {
+                let entry = hardware.loose_at(slice.profile);
+                if let Some(loose) = entry.and_then(|at| loose.nth(at)) {
                     loose.used = step(loose.used, 1, taken);
                 }
                 continue;

@@ -18,7 +18,7 @@ impl Inventory {
             && self.counted == other.counted
             && pools
                 .into_iter()
-                .all(|(a, b)| (a.used, a.parted, a.over_used) == (b.used, b.parted, b.over_used))
+                .all(|(a, b)| (a.used, a.parted, a.in_doubt) == (b.used, b.parted, b.in_doubt))
     }
 
     /// Whether no ask can tell the two apart.
@@ -31,7 +31,7 @@ impl Inventory {
                 a.kind == b.kind
                     && Arc::ptr_eq(&a.hardware, &b.hardware)
                     && free_key(a) == free_key(b)
-                    && a.over_used.is_empty() == b.over_used.is_empty()
+                    && a.in_doubt.is_empty() == b.in_doubt.is_empty()
                     && (a.hardware.modes.is_empty()
                         || self.usable(a).eq(other.usable(b))
                             && self.card_states(a) == other.card_states(b))
@@ -128,7 +128,7 @@ impl Inventory {
         for pool in &self.pools {
             hasher.write_u64(u64::from(pool.kind) << 32 | u64::from(pool.hardware.id));
             hasher.write_u64(free_key(pool));
-            hasher.write_u8(u8::from(pool.over_used.is_empty()));
+            hasher.write_u8(u8::from(pool.in_doubt.is_empty()));
             for usable in self.usable(pool) {
                 hasher.write_u64(usable);
             }

@@ -2,7 +2,7 @@
 
 use super::super::{
     Scheduler,
-    store::{Gang, GangIx, Pod, PodIx, Purpose},
+    store::{Charge, Gang, GangIx, Pod, PodIx, Purpose},
     view::MemberState,
 };
 use crate::{
@@ -170,10 +170,14 @@ impl Scheduler {
         let template = pod.template;
         self.count(ix, false);
         self.cluster.charge(node, template, &Devices::NONE);
-        self.note_charge(ix, node, Devices::NONE, Purpose::Held);
-        self.remembered_devices.push((ix, devices));
+        let charge = Charge {
+            node,
+            devices: Devices::NONE,
+            told: Some(devices),
+            purpose: Purpose::Held,
+        };
+        self.note_charge(ix, charge);
         self.settle_devices(node, None);
-        self.remembered_devices.clear();
         self.count(ix, true);
     }
 

@@ -1,20 +1,21 @@
 //! Nodes that come, change and go, and which devices the pods of a node hold.
 
-use alloc::{boxed::Box, format, sync::Arc};
+use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
+use core::cmp::Reverse;
 
 use smallvec::SmallVec;
 
 use super::{
     super::{
-        NodeIx, Rejection, Scheduler,
-        store::{Charge, PodIx, Purpose},
+        Holder, NodeIx, Rejection, Scheduler,
+        store::{Charge, PodIx},
     },
     MOST, invalid,
 };
 use crate::{
     bits::CardSet,
-    cluster::NodeSpec,
-    device::{self, CardAsk, Devices, KindIx},
+    cluster::{NodeSpec, template::TemplateIx},
+    device::{self, Devices, KindIx, Running},
 };
 
 impl Scheduler {
@@ -93,11 +94,9 @@ impl Scheduler {
                         ..charge
                     });
                 }
-                self.remembered_devices.push((pod, charge.devices));
             }
         }
         self.settle_devices(node, None);
-        self.remembered_devices.clear();
     }
 
     /// Deals devices anew after a hold, where running pods have others than they said, or said nothing: what is
@@ -107,145 +106,108 @@ impl Scheduler {
         if !self.cluster.node(node).cards.are_told_apart() {
             return;
         }
-        let assumed = self.pods_on(node).iter().any(|pod| {
-            let pod = self.pods.get(pod.0);
-            pod.is_some_and(|pod| {
-                let assumed = |charge: Charge| {
-                    charge.purpose == Purpose::Bound && pod.spec.devices != Some(charge.devices)
-                };
-                pod.charge.is_some_and(assumed)
-                    && self.cluster.template(pod.template).cards.is_some()
-            })
+        let mut charged = self.pods_on(node).iter().filter_map(|&pod| {
+            let (template, charge) = self.charge_of(pod)?;
+            let has_cards = self.cluster.template(template).cards.is_some();
+            has_cards.then_some(charge)
         });
+        let assumed = charged.any(|charge| charge.told != Some(charge.devices));
         if assumed {
             self.settle_devices(node, None);
         }
     }
 
-    /// Decides which devices the pods of a node hold: those they say or were given; the others, in
-    /// order of uid, those that we would have given if they were alone, from healthy cards first, and
-    /// where somebody has these, what is left. So it depends on the set of pods alone, not on the order
-    /// in which they were seen, and what is given later, of what is left, moves nobody. `fresh` is on
-    /// the ledger but not charged yet.
+    /// Decides which devices the pods of a node hold, the largest request first, then in order of uid:
+    /// see [`device::settle`]. `fresh` is on the ledger but not charged yet.
     pub(super) fn settle_devices(&mut self, node: NodeIx, fresh: Option<PodIx>) {
-        let mut wanting = core::mem::take(&mut self.wanting);
-        wanting.clear();
-        for &ix in self.pods_on(node) {
-            let Some(pod) = self.pods.get(ix.0) else {
-                continue;
-            };
-            if self.cluster.template(pod.template).cards.is_some() {
-                let held = pod
-                    .charge
-                    .is_some_and(|charge| charge.purpose == Purpose::Held);
-                wanting.push((pod.spec.devices.is_none() && !held, pod.spec.uid, ix));
-            }
+        let mut holders = core::mem::take(&mut self.holders);
+        holders.clear();
+        holders.extend(self.pods_on(node).iter().filter_map(|&ix| {
+            let size = self.running(ix)?.ask.size();
+            Some((Reverse(size), self.pods.get(ix.0)?.spec.uid, ix))
+        }));
+        if holders.is_empty() && !self.cluster.node(node).cards.is_in_doubt() {
+            self.holders = holders;
+            return;
         }
-        wanting.sort_unstable();
-        let mut dealt = core::mem::take(&mut self.dealt);
-        let mut given = core::mem::take(&mut self.given);
-        given.clear();
-        if !wanting.is_empty() {
-            dealt.clone_from(&self.cluster.node(node).cards);
-            dealt.empty();
-        }
-        let known = wanting.partition_point(|&(is_assumed, ..)| !is_assumed);
-        for &(_, _, ix) in &wanting[known..] {
-            if let Some(ask) = self.ask_of(ix) {
-                let devices = device::deal(&mut dealt, ask, None);
-                given.push((ix, devices));
-            }
-        }
-        if known > 0 {
-            dealt.empty();
-        }
-        let assumed = given.len();
-        for &(_, _, ix) in &wanting[..known] {
-            let (Some(pod), Some(ask)) = (self.pods.get(ix.0), self.ask_of(ix)) else {
-                continue;
-            };
-            let remembered = self.remembered_devices.iter().find(|(pod, _)| *pod == ix);
-            let said = match pod.charge {
-                Some(Charge {
-                    purpose: Purpose::Held,
-                    devices,
-                    ..
-                }) => Some(remembered.map_or(devices, |(_, devices)| *devices)),
-                _ => pod.spec.devices,
-            };
-            let devices = device::deal(&mut dealt, ask, said);
-            given.push((ix, devices));
-        }
-        if known > 0 {
-            let (assumed, _) = given.split_at_mut(assumed);
-            let mut stays: SmallVec<[bool; 16]> = SmallVec::new();
-            for &mut (ix, devices) in &mut *assumed {
-                let ask = self.ask_of(ix);
-                stays.push(ask.is_some_and(|ask| device::deal_exactly(&mut dealt, ask, &devices)));
-            }
-            let moved = assumed.iter_mut().zip(stays).filter(|(_, stays)| !stays);
-            for ((ix, devices), _) in moved {
-                if let Some(ask) = self.ask_of(*ix) {
-                    *devices = device::deal(&mut dealt, ask, None);
-                }
-            }
-        }
-        // Nearly always nothing is wrong, and this is on the way of each pod.
-        let is_short = |(ix, devices): &(PodIx, Devices)| {
-            let ask = self.ask_of(*ix);
-            ask.is_some_and(|ask| ask.lacks(devices) && dealt.pool(ask.kind).is_some())
+        holders.sort_unstable();
+        let mut cards = core::mem::take(&mut self.dealt);
+        let mut held = core::mem::take(&mut self.held);
+        cards.clone_from(&self.cluster.node(node).cards);
+        cards.empty();
+        let in_doubt = {
+            let running = holders.iter().filter_map(|&(.., ix)| self.running(ix));
+            device::settle(&mut cards, running.clone(), &mut held);
+            device::in_doubt(&cards, running, &held)
         };
-        let is_suspect = !given.is_empty() && (given.iter().any(is_short) || dealt.is_overfull());
-        (self.dealt, self.wanting) = (dealt, wanting);
+        self.recharge(node, fresh, &holders, &held);
+        if !in_doubt.is_empty() || self.cluster.node(node).cards.is_in_doubt() {
+            self.cluster.set_in_doubt(node, &in_doubt);
+        }
+        (self.dealt, self.held, self.holders) = (cards, held, holders);
+    }
+
+    /// Charges holders with what they hold now, where that is not what they held.
+    fn recharge(
+        &mut self,
+        node: NodeIx,
+        fresh: Option<PodIx>,
+        holders: &[Holder],
+        held: &[Devices],
+    ) {
+        let changed = |engine: &Self, ix: PodIx, devices: &Devices| {
+            let (template, charge) = engine.charge_of(ix)?;
+            let changes = fresh == Some(ix) || charge.devices != *devices;
+            changes.then_some((template, charge))
+        };
         // Take all back first, so that no device is given twice on the way.
-        given.retain(|&(ix, devices)| {
-            let changes = self
-                .charge_of(ix)
-                .is_some_and(|(_, charge)| charge.devices != devices);
-            changes || fresh == Some(ix)
-        });
-        if given.iter().any(|&(ix, _)| fresh != Some(ix)) {
-            // What moves may make room for somebody who was refused.
-            self.loosened += 1;
-            self.changed += 1;
-        }
-        for &(ix, _) in &given {
-            if let Some((template, charge)) = self.charge_of(ix).filter(|_| fresh != Some(ix)) {
+        let mut moved: SmallVec<[(PodIx, TemplateIx, Charge); 8]> = SmallVec::new();
+        for (&(.., ix), devices) in holders.iter().zip(held) {
+            let Some((template, charge)) = changed(self, ix, devices) else {
+                continue;
+            };
+            if fresh != Some(ix) {
                 self.cluster.release(node, template, &charge.devices);
+                // What moves may make room for somebody who was refused.
+                self.loosened += 1;
+                self.changed += 1;
             }
+            moved.push((
+                ix,
+                template,
+                Charge {
+                    devices: *devices,
+                    ..charge
+                },
+            ));
         }
-        for &(ix, devices) in &given {
-            if let Some((template, charge)) = self.charge_of(ix) {
-                self.cluster.charge(node, template, &devices);
-                if let Some(pod) = self.pods.get_mut(ix.0) {
-                    pod.charge = Some(Charge { devices, ..charge });
-                }
+        for (ix, template, charge) in moved {
+            self.cluster.charge(node, template, &charge.devices);
+            if let Some(pod) = self.pods.get_mut(ix.0) {
+                pod.charge = Some(charge);
             }
-        }
-        self.given = given;
-        if is_suspect || self.cluster.node(node).cards.is_over_used() {
-            let over_used = self.over_used(node);
-            self.cluster.set_over_used(node, &over_used);
         }
     }
 
     /// Cards of a node of which nobody knows what its pods use.
-    pub(in crate::engine) fn over_used(&self, node: NodeIx) -> SmallVec<[(KindIx, CardSet); 1]> {
-        let cards = &self.cluster.node(node).cards;
+    pub(in crate::engine) fn cards_in_doubt(
+        &self,
+        node: NodeIx,
+    ) -> SmallVec<[(KindIx, CardSet); 1]> {
         let charged = self.pods_on(node).iter().filter_map(|&ix| {
             let (_, charge) = self.charge_of(ix)?;
-            let said = self.pods.get(ix.0)?.spec.devices;
-            let is_told = charge.purpose == Purpose::Held || said == Some(charge.devices);
-            Some((self.ask_of(ix)?, charge.devices, is_told))
+            Some((self.running(ix)?, charge.devices))
         });
-        let given: SmallVec<[(&CardAsk, Devices, bool); 16]> = charged.collect();
-        device::over_used(cards, &given)
+        let (running, held): (Vec<Running<'_>>, Vec<Devices>) = charged.unzip();
+        device::in_doubt(&self.cluster.node(node).cards, running.into_iter(), &held)
     }
 
-    /// What a pod asks of the device layer.
-    fn ask_of(&self, ix: PodIx) -> Option<&CardAsk> {
-        let pod = self.pods.get(ix.0)?;
-        self.cluster.template(pod.template).cards.as_ref()
+    /// A charged pod that asks for cards.
+    fn running(&self, ix: PodIx) -> Option<Running<'_>> {
+        let (template, charge) = self.charge_of(ix)?;
+        let ask = self.cluster.template(template).cards.as_ref()?;
+        let pool = self.cluster.node(charge.node).cards.pool(ask.kind);
+        Some(Running::new(ask, charge.told, pool))
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 use super::{
     super::{
-        GangId, NodeIx, Rejection, Scheduler,
+        GangId, Rejection, Scheduler,
         store::{BindFailures, Charge, GangIx, Pod, PodIx, Purpose},
     },
     MOST, hash_name, invalid,
@@ -129,8 +129,9 @@ impl Scheduler {
             .charge
             .filter(|charge| charge.purpose == Purpose::Held && node == Some(charge.node));
         let mut spec = spec;
-        if let Some(charge) = confirmed.filter(|charge| !charge.devices.is_empty()) {
-            spec.devices = spec.devices.or(Some(charge.devices));
+        let planned = confirmed.and_then(|charge| charge.told);
+        if let Some(devices) = planned.filter(|devices| !devices.is_empty()) {
+            spec.devices = spec.devices.or(Some(devices));
         } else if spec.devices.is_none() && spec.node == pod.spec.node && pod.spec.node.is_some() {
             spec.devices = pod.spec.devices;
         }
@@ -144,7 +145,7 @@ impl Scheduler {
                 (Some(node), Some(charge)) => {
                     charge.node == node
                         && (spec.devices == pod.spec.devices
-                            || confirmed.is_some_and(|c| spec.devices == Some(c.devices)))
+                            || confirmed.is_some() && spec.devices == planned)
                 }
                 (None, Some(charge)) => charge.purpose == Purpose::Held,
                 (None, None) => true,
@@ -158,6 +159,7 @@ impl Scheduler {
             pod.spec = spec;
             if let Some(charge) = pod.charge.as_mut().filter(|_| pod.spec.node.is_some()) {
                 charge.purpose = Purpose::Bound;
+                charge.told = pod.spec.devices;
             }
             if pod.spec.node.is_some() {
                 pod.failures = None;
@@ -182,9 +184,15 @@ impl Scheduler {
         let (Some(name), None, false) = (&pod.spec.node, pod.charge, ended) else {
             return;
         };
-        let template = pod.template;
+        let (template, told) = (pod.template, pod.spec.devices);
         let node = self.cluster.node_slot(name);
-        self.note_charge(ix, node, Devices::NONE, Purpose::Bound);
+        let charge = Charge {
+            node,
+            devices: Devices::NONE,
+            told,
+            purpose: Purpose::Bound,
+        };
+        self.note_charge(ix, charge);
         if self.cluster.template(template).cards.is_some() {
             self.settle_devices(node, Some(ix));
         } else {
@@ -193,25 +201,15 @@ impl Scheduler {
     }
 
     /// Writes a charge that the cluster has already into the ledger.
-    pub(in crate::engine) fn note_charge(
-        &mut self,
-        ix: PodIx,
-        node: NodeIx,
-        devices: Devices,
-        purpose: Purpose,
-    ) {
+    pub(in crate::engine) fn note_charge(&mut self, ix: PodIx, charge: Charge) {
         self.changed += 1;
-        let index = node.0 as usize;
+        let index = charge.node.0 as usize;
         if self.node_pods.len() <= index {
             self.node_pods.resize_with(index + 1, Vec::new);
         }
         self.node_pods[index].push(ix);
         if let Some(pod) = self.pods.get_mut(ix.0) {
-            pod.charge = Some(Charge {
-                node,
-                devices,
-                purpose,
-            });
+            pod.charge = Some(charge);
         }
     }
 

@@ -202,3 +202,32 @@ fn a_profile_that_no_card_of_the_cluster_has_is_warned_of_once() {
         "{complaints:?}"
     );
 }
+
+#[test]
+fn a_device_that_no_node_lists_is_warned_of_with_what_its_vendor_has() {
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: \
+                {nvidia.com/gpu: 4, rdma/hca: 1}}\n---\n";
+    let pod = |name: &str, limits: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{containers: [{{name: m, \
+             resources: {{limits: {{{limits}}}}}}}]}}\n---\n"
+        )
+    };
+    let pods = [
+        pod("a", "nvidia.com/gpus: 1"),
+        pod("b", "amd.com/gpu: 1"),
+        // A word of HAMi's that counts nothing.
+        pod("c", "nvidia.com/gpu: 1, nvidia.com/priority: 1"),
+    ];
+    let world = read(&[node, &pods.concat()].concat());
+    let complaints: Vec<String> = world.complaints.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        complaints,
+        [
+            "dump, document 2: Pod default/a: spec: no node has nvidia.com/gpus; did you mean \
+             nvidia.com/gpu?; accepted: nvidia.com/gpu, rdma/hca",
+            "dump, document 3: Pod default/b: spec: no node has amd.com/gpu; accepted: \
+             nvidia.com/gpu, rdma/hca",
+        ]
+    );
+}

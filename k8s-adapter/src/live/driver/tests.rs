@@ -1,0 +1,245 @@
+//! The driver without an API server: changes in, plans out.
+
+use tokio::sync::mpsc::{self, error::TryRecvError};
+
+use super::*;
+
+struct Harness {
+    driver: Driver,
+    lines: Lines,
+    plans: UnboundedReceiver<Plan>,
+    evictions: UnboundedReceiver<Eviction>,
+    news: UnboundedReceiver<News>,
+}
+
+impl Harness {
+    fn new() -> Self {
+        let (_, changes) = mpsc::channel(1);
+        let (_, reports) = mpsc::unbounded_channel();
+        let (plans, planned) = mpsc::unbounded_channel();
+        let (evictions, evicted) = mpsc::unbounded_channel();
+        let (news, told) = mpsc::unbounded_channel();
+        let lines = Lines {
+            changes,
+            reports,
+            plans,
+            evictions,
+            news,
+        };
+        let names = BTreeSet::from(["gangline".to_owned()]);
+        let health = Arc::default();
+        let driver = Driver::new(names, Config::default(), Clock::start(), &lines, health);
+        Self {
+            driver,
+            lines,
+            plans: planned,
+            evictions: evicted,
+            news: told,
+        }
+    }
+
+    /// One whose watches have all listed what there is.
+    fn started() -> Self {
+        let mut harness = Self::new();
+        harness.driver.take(Change::Awaited(0));
+        harness
+    }
+
+    fn node(&mut self, name: &str, spec: &str) {
+        let yaml = format!(
+            "metadata: {{name: {name}}}\nspec: {{{spec}}}\nstatus: {{allocatable: {{cpu: 8, pods: 9, \
+             nvidia.com/gpu: 2}}}}"
+        );
+        let node = Box::new(serde_saphyr::from_str(&yaml).unwrap());
+        self.driver.take(Change::Node(node));
+    }
+
+    fn pod(&mut self, name: &str, spec: &str) {
+        self.annotated_pod(name, spec, "");
+    }
+
+    fn annotated_pod(&mut self, name: &str, spec: &str, annotations: &str) {
+        let yaml = format!(
+            "metadata: {{name: {name}, namespace: default, uid: {}, annotations: {{{annotations}}}}}\n\
+             spec: {{schedulerName: gangline, {spec} containers: [{{resources: {{limits: \
+             {{nvidia.com/gpu: 1}}}}}}]}}",
+            uid(name)
+        );
+        let pod = Box::new(serde_saphyr::from_str(&yaml).unwrap());
+        self.driver.take(Change::Pod(pod, "1".into()));
+    }
+
+    /// Decides; the plans that are handed out: members and their nodes.
+    fn turn(&mut self) -> Vec<Vec<(String, String)>> {
+        self.turn_with([]).into_iter().map(places).collect()
+    }
+
+    fn turn_with(&mut self, reports: impl IntoIterator<Item = Report>) -> Vec<Plan> {
+        self.driver.turn(reports.into_iter());
+        let mut plans = Vec::new();
+        while let Ok(plan) = self.plans.try_recv() {
+            plans.push(plan);
+        }
+        plans
+    }
+
+    /// All that is said now: pods and reasons.
+    fn told(&mut self) -> Vec<(String, String)> {
+        while self.driver.storyteller.has_more() {
+            self.driver
+                .storyteller
+                .tell_next(&mut self.driver.scheduler);
+        }
+        let mut told = Vec::new();
+        while let Ok(news) = self.news.try_recv() {
+            if let News::Waits(waits) = news {
+                told.push((waits.name, waits.message));
+            }
+        }
+        told
+    }
+}
+
+fn uid(name: &str) -> Uid {
+    Uid::from_text(name)
+}
+
+fn places(plan: Plan) -> Vec<(String, String)> {
+    let binds = plan.binds.into_iter();
+    binds.map(|bind| (bind.name, bind.node)).collect()
+}
+
+fn place(pod: &str, node: &str) -> (String, String) {
+    (pod.to_owned(), node.to_owned())
+}
+
+#[test]
+fn nothing_is_decided_before_everything_is_known() {
+    let mut harness = Harness::new();
+    harness.node("n1", "");
+    harness.pod("a", "");
+    assert!(harness.turn().is_empty());
+    harness.driver.take(Change::Awaited(2));
+    harness.driver.take(Change::Listed);
+    assert!(harness.turn().is_empty());
+    // What the second list brings takes the room.
+    harness.pod("b", "nodeName: n1,");
+    harness.pod("c", "nodeName: n1,");
+    harness.driver.take(Change::Listed);
+    assert!(harness.turn().is_empty());
+    let told = harness.told();
+    assert_eq!(told, [place("a", "DoesNotFit: needs 1 GPU, 0 free")]);
+    assert!(harness.told().is_empty(), "it is said once");
+}
+
+#[test]
+fn a_plan_names_the_devices_and_what_it_named_counts_after_a_restart() {
+    let mut harness = Harness::started();
+    harness.node("n1", "");
+    harness.annotated_pod("b", "nodeName: n1,", "gangline.io/devices: '0'");
+    harness.pod("a", "");
+    let plans = harness.turn_with([]);
+    let binds: Vec<_> = plans.into_iter().flat_map(|plan| plan.binds).collect();
+    assert_eq!(binds.len(), 1);
+    assert_eq!(
+        binds[0].annotations.get(DEVICES).map(String::as_str),
+        Some("1")
+    );
+    assert_eq!(binds[0].annotations.get(RANK), None, "it is in no gang");
+}
+
+#[test]
+fn a_plan_that_nobody_started_follows_what_changes() {
+    let mut harness = Harness::started();
+    harness.node("n1", "");
+    harness.pod("a", "");
+    let plan = harness.turn_with([]).pop().expect("a plan");
+    harness.node("n1", "unschedulable: true");
+    harness.node("n2", "");
+    assert_eq!(harness.turn(), [[place("a", "n2")]]);
+    assert!(
+        !plan.ticket.waits() && !plan.ticket.withdraw(),
+        "it is withdrawn"
+    );
+    // Somebody else takes the room of the new plan.
+    harness.pod("b", "nodeName: n2,");
+    harness.pod("c", "nodeName: n2,");
+    assert!(harness.turn().is_empty());
+    assert_eq!(
+        harness.told(),
+        [place("a", "DoesNotFit: needs 1 GPU, 0 free")]
+    );
+}
+
+#[test]
+fn a_plan_that_was_started_is_carried_through() {
+    let mut harness = Harness::started();
+    harness.node("n1", "");
+    harness.node("n2", "");
+    harness.pod("a", "");
+    let plan = harness.turn_with([]).pop().expect("a plan");
+    assert!(plan.ticket.start());
+    let node = plan.binds[0].node.clone();
+    harness.node(&node, "unschedulable: true");
+    assert!(harness.turn().is_empty());
+    assert!(plan.binds[0].held.load(Ordering::Acquire));
+    // The pod goes: nobody shall try again to bind it.
+    let name: Box<str> = "a".into();
+    let namespace: Box<str> = "default".into();
+    harness.driver.take(Change::PodGone {
+        namespace,
+        name,
+        uid: uid("a"),
+    });
+    assert!(harness.turn().is_empty());
+    assert!(!plan.binds[0].held.load(Ordering::Acquire));
+}
+
+#[test]
+fn a_bind_that_is_refused_pauses_and_says_so() {
+    let mut harness = Harness::started();
+    harness.node("n1", "");
+    harness.pod("a", "");
+    let plan = harness.turn_with([]).pop().expect("a plan");
+    assert!(plan.ticket.start());
+    let refused = |plan| Report {
+        plan,
+        pod: uid("a"),
+        outcome: Outcome::Refused {
+            message: "not before noon".into(),
+        },
+    };
+    // The end of a plan that is not the latest one says nothing about it.
+    assert!(harness.turn_with([refused(0)]).is_empty());
+    assert!(plan.binds[0].held.load(Ordering::Acquire));
+    let number = plan.binds[0].plan;
+    assert!(harness.turn_with([refused(number)]).is_empty());
+    assert!(!plan.binds[0].held.load(Ordering::Acquire));
+    let told = harness.told();
+    assert!(
+        told.iter().any(|(_, why)| why.contains("not before noon")),
+        "{told:?}"
+    );
+    let deadline = harness.driver.scheduler.next_deadline();
+    assert!(deadline.is_some_and(|deadline| deadline > harness.driver.scheduler.now()));
+}
+
+#[test]
+fn pods_of_others_are_neither_bound_nor_spoken_of() {
+    let mut harness = Harness::started();
+    let yaml = format!(
+        "metadata: {{name: x, namespace: default, uid: {}}}\nspec: {{containers: [{{resources: \
+         {{limits: {{nvidia.com/gpu: 1}}}}}}]}}",
+        uid("x")
+    );
+    let pod = Box::new(serde_saphyr::from_str(&yaml).unwrap());
+    harness.driver.take(Change::Pod(pod, "1".into()));
+    harness.node("n1", "");
+    assert!(harness.turn().is_empty());
+    assert!(harness.told().is_empty());
+    assert_eq!(
+        harness.evictions.try_recv().unwrap_err(),
+        TryRecvError::Empty
+    );
+    assert!(harness.lines.changes.is_empty());
+}
