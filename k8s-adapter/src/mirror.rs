@@ -36,6 +36,8 @@ use crate::{
     },
 };
 
+#[cfg(feature = "live")]
+pub(crate) mod prepare;
 #[cfg(test)]
 mod tests;
 

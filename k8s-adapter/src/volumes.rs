@@ -37,13 +37,19 @@ use crate::{
     problem::Problems,
 };
 
+#[cfg(feature = "live")]
+pub(crate) mod assign;
 mod judge;
 mod objects;
+#[cfg(feature = "live")]
+pub(crate) mod prepare;
 mod terms;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use judge::Judged;
+#[cfg(feature = "live")]
+pub(crate) use objects::SELECTED_NODE;
 use objects::{Claim, Class, Key, Left, Shape, Volume};
 
 /// Kinds that are read here.
@@ -163,10 +169,18 @@ pub(crate) struct Volumes {
     /// Objects of these kinds were seen.
     seen: BTreeSet<&'static str>,
     /// What the input has none of at all is not known, and decides nothing.
-    pub(crate) is_partial: bool,
+    is_partial: bool,
 }
 
 impl Volumes {
+    /// Those of a dump, which may have been taken without them.
+    pub(crate) fn of_a_dump() -> Self {
+        Self {
+            is_partial: true,
+            ..Self::default()
+        }
+    }
+
     /// An object appeared or changed.
     pub(crate) fn take(
         &mut self,
@@ -415,9 +429,8 @@ impl Volumes {
     ) {
         for volume in volumes {
             let key = (namespace.to_owned(), String::from(&*volume.claim));
-            let has_ended = |spec: &&PodSpec| {
-                matches!(spec.phase, PodPhase::Succeeded | PodPhase::Failed)
-            };
+            let has_ended =
+                |spec: &&PodSpec| matches!(spec.phase, PodPhase::Succeeded | PodPhase::Failed);
             let user = spec.filter(|spec| !has_ended(spec)).map(|spec| User {
                 uid: spec.uid,
                 is_bound: spec.node.is_some(),
@@ -495,7 +508,10 @@ impl Volumes {
             .filter(|key| self.users.contains_key(*key) && !self.kept_for.contains_key(*key));
         // What is promised is counted, and so is the pod that it is promised to.
         for key in waiting.chain(self.promised.values()) {
-            let Some(claim) = self.claims.get(key).filter(|claim| claim.shape.class == class)
+            let Some(claim) = self
+                .claims
+                .get(key)
+                .filter(|claim| claim.shape.class == class)
             else {
                 continue;
             };
@@ -517,7 +533,10 @@ impl Volumes {
                     continue;
                 }
                 match &volume.host {
-                    Some(host) => volumes.entry(host.clone()).or_default().insert(name.clone()),
+                    Some(host) => volumes
+                        .entry(host.clone())
+                        .or_default()
+                        .insert(name.clone()),
                     None => {
                         is_local = false;
                         break;
@@ -577,7 +596,10 @@ impl Volumes {
         let is_bound = used.clone().any(|claim| claim.is_bound);
         let waits = used.any(|claim| claim.volume.is_empty());
         let volumes = missing(Kind::Volume, is_bound);
-        volumes.into_iter().chain(missing(Kind::Class, waits)).collect()
+        volumes
+            .into_iter()
+            .chain(missing(Kind::Class, waits))
+            .collect()
     }
 
     /// Whether what is not there is known not to be.
@@ -600,7 +622,13 @@ impl Shape {
         }
         for test in &self.selector.requirements {
             // Writing to text cannot fail.
-            let _ = write!(name, "/{} {:?} {}", test.key, test.operator, test.values.join(","));
+            let _ = write!(
+                name,
+                "/{} {:?} {}",
+                test.key,
+                test.operator,
+                test.values.join(",")
+            );
         }
         name
     }

@@ -188,10 +188,7 @@ impl<'p> Builder<'p> {
                 scheduler_names,
                 ..PodReader::default()
             },
-            volumes: Volumes {
-                is_partial: true,
-                ..Volumes::default()
-            },
+            volumes: Volumes::of_a_dump(),
             made: Vec::new(),
             deferred: Vec::new(),
             pods: Pods::default(),

@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use super::{Labels, LabelSelector, NodeSelector, ObjectMeta, ResourceList, or_default, whole_number};
+use super::{
+    LabelSelector, Labels, NodeSelector, ObjectMeta, ResourceList, or_default, whole_number,
+};
 use crate::quantity::Quantity;
 
 /// A volume of a pod. Of its sources only those that mean a claim are read.

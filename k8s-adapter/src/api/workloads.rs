@@ -2,9 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{
-    LabelSelector, ObjectMeta, PersistentVolumeClaim, PodSpec, or_default, whole_number,
-};
+use super::{LabelSelector, ObjectMeta, PersistentVolumeClaim, PodSpec, or_default, whole_number};
 
 /// What the pods of a workload look like.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

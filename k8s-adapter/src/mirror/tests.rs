@@ -121,8 +121,16 @@ fn claim(number: u8, shape: u8) -> Value {
     let mut claim = storage(0, number);
     claim["metadata"]["namespace"] = json!("default");
     let size = if shape == 1 { "2Gi" } else { "1Gi" };
-    let mode = if shape == 5 { "ReadWriteOncePod" } else { "ReadWriteOnce" };
-    let class = if shape == 2 || shape == 6 { "fast" } else { "local" };
+    let mode = if shape == 5 {
+        "ReadWriteOncePod"
+    } else {
+        "ReadWriteOnce"
+    };
+    let class = if shape == 2 || shape == 6 {
+        "fast"
+    } else {
+        "local"
+    };
     claim["spec"] = json!({"accessModes": [mode], "storageClassName": class,
                            "resources": {"requests": {"storage": size}}});
     match shape {
@@ -167,7 +175,11 @@ fn storage_class(number: u8, shape: u8) -> Value {
 
 fn limit(node: u8, count: u8) -> Value {
     let mut limit = storage(3, node);
-    let allocatable = if count == 2 { json!({}) } else { json!({"count": count}) };
+    let allocatable = if count == 2 {
+        json!({})
+    } else {
+        json!({"count": count})
+    };
     limit["spec"] = json!({"drivers": [{"name": "d", "allocatable": allocatable}]});
     limit
 }

@@ -97,7 +97,11 @@ fn claim_problem(
     message: impl std::fmt::Display,
 ) -> Problem {
     let field = format_args!("spec.volumes[{}]", volume.name);
-    problem(code, field, format_args!("claim {namespace}/{claim} {message}"))
+    problem(
+        code,
+        field,
+        format_args!("claim {namespace}/{claim} {message}"),
+    )
 }
 
 impl Volumes {
@@ -147,7 +151,12 @@ impl Volumes {
         }
         let class = self.classes.get(&claim.shape.class)?;
         let is_made = !class.provisioner.is_empty();
-        is_made.then(|| (class.provisioner.clone(), format!("{}/{}", key.0, key.1).into()))
+        is_made.then(|| {
+            (
+                class.provisioner.clone(),
+                format!("{}/{}", key.0, key.1).into(),
+            )
+        })
     }
 
     fn look(&self, looked: &Looked<'_>, spec: &PodSpec, judged: &mut Judged) {
@@ -164,9 +173,8 @@ impl Volumes {
             let message = format_args!("has lost its volume {}", claim.volume);
             judged.wait(looked.problem("ClaimLost", message));
         } else if let Some(other) = self.other_user(looked, &spec.name) {
-            let message = format_args!(
-                "is for one pod at a time (ReadWriteOncePod) and {other} uses it"
-            );
+            let message =
+                format_args!("is for one pod at a time (ReadWriteOncePod) and {other} uses it");
             judged.wait(looked.problem("ClaimInUse", message));
         } else if claim.is_bound {
             self.look_at_volume(looked, judged);
@@ -185,7 +193,9 @@ impl Volumes {
             user.is_bound || *name == pod || !(user.is_foreign || user.is_terminating)
         });
         let first = others.min_by_key(|(name, user)| (!user.is_bound, user.created, *name));
-        first.map(|(name, _)| name.as_str()).filter(|name| *name != pod)
+        first
+            .map(|(name, _)| name.as_str())
+            .filter(|name| *name != pod)
     }
 
     fn look_at_volume(&self, looked: &Looked<'_>, judged: &mut Judged) {
@@ -198,7 +208,8 @@ impl Volumes {
             return;
         };
         if let Some(problem) = &volume.problem {
-            let message = format_args!("is bound to volume {name}, which cannot be read: {problem}");
+            let message =
+                format_args!("is bound to volume {name}, which cannot be read: {problem}");
             judged.wait(looked.problem("InvalidVolume", message));
         }
         if let Some(reach) = &volume.reach {
@@ -215,7 +226,9 @@ impl Volumes {
         let unbound = |message: std::fmt::Arguments<'_>| looked.problem("ClaimUnbound", message);
         if !claim.volume.is_empty() {
             let volume = &claim.volume;
-            judged.wait(unbound(format_args!("is not bound to its volume {volume} yet")));
+            judged.wait(unbound(format_args!(
+                "is not bound to its volume {volume} yet"
+            )));
             return;
         }
         if name.is_empty() {
@@ -320,7 +333,9 @@ impl Volumes {
         let mut nodes = Vec::new();
         for left in self.left.values() {
             let is_enough = left.class == claim.shape.class
-                && left.largest.is_some_and(|largest| largest >= claim.shape.size);
+                && left
+                    .largest
+                    .is_some_and(|largest| largest >= claim.shape.size);
             match &left.nodes {
                 Some(term) if is_enough && term.tests.is_empty() => {
                     return Ok(allowed.map(<[_]>::to_vec));

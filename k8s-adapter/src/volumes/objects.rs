@@ -106,11 +106,7 @@ impl Claim {
     }
 }
 
-fn size(
-    amounts: &StringMap<Quantity>,
-    path: &FieldPath<'_>,
-    problems: &mut Problems,
-) -> i64 {
+fn size(amounts: &StringMap<Quantity>, path: &FieldPath<'_>, problems: &mut Problems) -> i64 {
     match amounts.get(STORAGE).map(Quantity::units) {
         Some(Ok(size)) => size,
         Some(Err(error)) => {

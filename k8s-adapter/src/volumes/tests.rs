@@ -2,11 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gangline::{
-    Config, Scheduler,
-    engine::MemberState,
-    request::NodeSelectorTerm,
-};
+use gangline::{Config, Scheduler, engine::MemberState, request::NodeSelectorTerm};
 
 use crate::{
     intake::testing::{world, world_with},
@@ -86,11 +82,16 @@ fn zonal(zone: &str) -> String {
 }
 
 fn class(name: &str, fields: &str) -> String {
-    format!("apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{name: {name}}}\n{fields}\n---\n")
+    format!(
+        "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{name: {name}}}\n{fields}\n---\n"
+    )
 }
 
 fn fast() -> String {
-    class("fast", "provisioner: csi.example.com\nvolumeBindingMode: WaitForFirstConsumer")
+    class(
+        "fast",
+        "provisioner: csi.example.com\nvolumeBindingMode: WaitForFirstConsumer",
+    )
 }
 
 fn local() -> String {
@@ -133,12 +134,17 @@ fn placed(world: &World) -> String {
         ..Config::default()
     });
     for event in &world.events {
-        scheduler.apply(event.clone()).expect("an event that the engine takes");
+        scheduler
+            .apply(event.clone())
+            .expect("an event that the engine takes");
     }
     let mut places = std::collections::BTreeMap::new();
     for decision in scheduler.decide(world.now).to_vec() {
         for placement in scheduler.placements(&decision) {
-            places.insert(placement.pod, scheduler.node_name(placement.node).to_owned());
+            places.insert(
+                placement.pod,
+                scheduler.node_name(placement.node).to_owned(),
+            );
         }
     }
     let pods = world.pods().map(|pod| {
@@ -150,15 +156,24 @@ fn placed(world: &World) -> String {
 }
 
 fn one(claim: &str, others: &[String]) -> World {
-    let parts = [&*nodes(), &pod("p", &["data"]), claim, &other(), &others.concat()];
+    let parts = [
+        &*nodes(),
+        &pod("p", &["data"]),
+        claim,
+        &other(),
+        &others.concat(),
+    ];
     world(&parts.concat())
 }
 
 #[test]
 fn a_claim_that_cannot_be_used_makes_its_pod_wait_and_says_why() {
     let table = [
-        (String::new(), "ClaimNotFound: spec.volumes[v-data]: claim default/data does not exist; \
-                         accepted: an existing claim"),
+        (
+            String::new(),
+            "ClaimNotFound: spec.volumes[v-data]: claim default/data does not exist; \
+                         accepted: an existing claim",
+        ),
         (
             claim("data", "deletionTimestamp: 2026-01-01T00:00:00Z", ""),
             "ClaimDeleting: spec.volumes[v-data]: claim default/data is being deleted",
@@ -203,7 +218,11 @@ fn a_claim_that_cannot_be_used_makes_its_pod_wait_and_says_why() {
     }
     let odd = claim("data", "", "storageClassName: fast").replace("10Gi", "much");
     let world = one(&odd, &[fast()]);
-    assert!(problem(&world, "p").starts_with("InvalidClaim: "), "{}", problem(&world, "p"));
+    assert!(
+        problem(&world, "p").starts_with("InvalidClaim: "),
+        "{}",
+        problem(&world, "p")
+    );
     assert_eq!(world.complaint_lines().len(), 1);
 }
 
@@ -218,7 +237,10 @@ fn a_bound_claim_limits_its_pod_to_where_its_volume_is() {
     let labels = |key: &str, value: &str| at(&format!("labels: {{{key}: {value}}}"), "");
     assert_eq!(labels("topology.kubernetes.io/zone", "b"), "n3 n4");
     assert_eq!(labels("topology.kubernetes.io/zone", "a__b"), "n1 n2 n3 n4");
-    assert_eq!(labels("failure-domain.beta.kubernetes.io/zone", "a"), "n1 n2");
+    assert_eq!(
+        labels("failure-domain.beta.kubernetes.io/zone", "a"),
+        "n1 n2"
+    );
     // A node with a zone and no region is in no region.
     assert_eq!(labels("topology.kubernetes.io/region", "r"), "");
     let unmarked = nodes().replace(", topology.kubernetes.io/zone: a", "");
@@ -226,9 +248,18 @@ fn a_bound_claim_limits_its_pod_to_where_its_volume_is() {
         &*unmarked,
         &pod("p", &["data"]),
         &bound("data", "vol"),
-        &volume("vol", "fast", "labels: {topology.kubernetes.io/region: r}", ""),
+        &volume(
+            "vol",
+            "fast",
+            "labels: {topology.kubernetes.io/region: r}",
+            "",
+        ),
     ];
-    assert_eq!(allowed(&world(&text.concat()), "p"), "n1 n2", "nodes that say nothing are anywhere");
+    assert_eq!(
+        allowed(&world(&text.concat()), "p"),
+        "n1 n2",
+        "nodes that say nothing are anywhere"
+    );
 }
 
 #[test]
@@ -261,10 +292,19 @@ fn a_claim_that_waits_for_its_pod_limits_it_to_where_a_volume_can_be() {
     let there = volume("there", "fast", "", &zonal("a"));
     let world = one(&wants, &[class("fast", zone), there.clone()]);
     assert_eq!(allowed(&world, "p"), "n1 n2 n3 n4");
-    let taken = there.replace("spec: {", "spec: {claimRef: {namespace: x, name: y, uid: z}, ");
-    assert_eq!(allowed(&one(&wants, &[class("fast", zone), taken]), "p"), "n3 n4");
+    let taken = there.replace(
+        "spec: {",
+        "spec: {claimRef: {namespace: x, name: y, uid: z}, ",
+    );
+    assert_eq!(
+        allowed(&one(&wants, &[class("fast", zone), taken]), "p"),
+        "n3 n4"
+    );
     // One that is kept for this claim is the only one.
-    let kept = there.replace("spec: {", "spec: {claimRef: {namespace: default, name: data}, ");
+    let kept = there.replace(
+        "spec: {",
+        "spec: {claimRef: {namespace: default, name: data}, ",
+    );
     assert_eq!(allowed(&one(&wants, &[fast(), kept]), "p"), "n1 n2");
     // Its provisioner works for a node already.
     let selected = "annotations: {volume.kubernetes.io/selected-node: n2}";
@@ -289,7 +329,12 @@ fn storage_that_is_left_limits_where_volumes_are_made() {
         left("a", "a", "capacity: 9Gi"),
         left("b", "b", "capacity: 100Gi\nmaximumVolumeSize: 10Gi"),
     ];
-    let with = |driver: &str| allowed(&one(&wants, &[fast(), driver.to_owned(), lefts.concat()]), "p");
+    let with = |driver: &str| {
+        allowed(
+            &one(&wants, &[fast(), driver.to_owned(), lefts.concat()]),
+            "p",
+        )
+    };
     assert_eq!(with(&driver), "n3 n4");
     assert_eq!(with(&driver.replace("true", "false")), "n1 n2 n3 n4");
     let world = one(&wants, &[fast(), driver, left("a", "a", "capacity: 9Gi")]);
@@ -312,7 +357,13 @@ fn a_claim_for_one_pod_goes_to_one_pod() {
     let used = "ClaimInUse: spec.volumes[v-data]: claim default/data is for one pod at a time \
                 (ReadWriteOncePod) and first uses it";
     let both_wait = with("");
-    assert_eq!((&*problem(&both_wait, "first"), &*problem(&both_wait, "second")), ("", used));
+    assert_eq!(
+        (
+            &*problem(&both_wait, "first"),
+            &*problem(&both_wait, "second")
+        ),
+        ("", used)
+    );
     assert_eq!(problem(&with("nodeName: n1,"), "second"), used);
     let ended = with("nodeName: n1,").events;
     assert_eq!(ended.len(), 6);
@@ -351,11 +402,21 @@ fn nodes_attach_as_many_volumes_of_a_driver_as_they_say() {
     text += &claim("c", "", "storageClassName: fast");
     let with = |pods: &str| placed(&world(&[&*text, pods].concat()));
     assert_eq!(with(&pod("p", &["b"])), "p:n1 runs:-");
-    assert_eq!(with(&pod("p", &["c"])), "p:n1 runs:-", "one that will be made counts");
+    assert_eq!(
+        with(&pod("p", &["c"])),
+        "p:n1 runs:-",
+        "one that will be made counts"
+    );
     assert_eq!(with(&pod("p", &["b", "c"])), "p:- runs:-");
     assert_eq!(with(&pod("p", &["b", "b"])), "p:n1 runs:-");
     // A node without a limit attaches any number.
-    let free = nodes().lines().skip(10).take(5).collect::<Vec<_>>().join("\n") + "\n";
+    let free = nodes()
+        .lines()
+        .skip(10)
+        .take(5)
+        .collect::<Vec<_>>()
+        .join("\n")
+        + "\n";
     assert_eq!(with(&(free + &pod("p", &["b", "c", "d"]))), "p:n3 runs:-");
 }
 
@@ -370,9 +431,7 @@ fn two_members_never_get_one_disk() {
             &format!("uid: uid-{name}, labels: {{scheduling.x-k8s.io/pod-group: g}}"),
         )
     };
-    let wants = |name: &str| {
-        claim(name, "", "storageClassName: local").replace("10Gi", "100Gi")
-    };
+    let wants = |name: &str| claim(name, "", "storageClassName: local").replace("10Gi", "100Gi");
     let text = [
         &*nodes(),
         gang,
@@ -388,8 +447,16 @@ fn two_members_never_get_one_disk() {
     let both = world(&(text.clone() + &disk("v3", "n2", "100Gi")));
     let mut places: Vec<_> = placed(&both).split(' ').map(str::to_owned).collect();
     places.sort();
-    assert_eq!(places.iter().filter(|place| place.ends_with(":n1")).count(), 1, "{places:?}");
-    assert_eq!(places.iter().filter(|place| place.ends_with(":n2")).count(), 1, "{places:?}");
+    assert_eq!(
+        places.iter().filter(|place| place.ends_with(":n1")).count(),
+        1,
+        "{places:?}"
+    );
+    assert_eq!(
+        places.iter().filter(|place| place.ends_with(":n2")).count(),
+        1,
+        "{places:?}"
+    );
     assert_eq!(placed(&world(&text)), "g-0:- g-1:-");
 }
 
@@ -409,7 +476,12 @@ fn a_groups_domain_follows_the_volume_of_a_member() {
         &volume("vol", "fast", "", &zonal("b")),
     ];
     let placed = placed(&world(&text.concat()));
-    assert!(placed.split(' ').all(|place| place.ends_with("n3") || place.ends_with("n4")), "{placed}");
+    assert!(
+        placed
+            .split(' ')
+            .all(|place| place.ends_with("n3") || place.ends_with("n4")),
+        "{placed}"
+    );
 }
 
 #[test]
@@ -424,7 +496,10 @@ fn claims_that_would_be_made_with_their_pods_count_as_made() {
     };
     let dump = nodes() + &fast() + &other() + &claim("data-s-0", "", "storageClassName: other");
     let world = plan(&dump, "fast");
-    assert!(problem(&world, "s-0").starts_with("ClaimUnbound: "), "the claim that is there counts");
+    assert!(
+        problem(&world, "s-0").starts_with("ClaimUnbound: "),
+        "the claim that is there counts"
+    );
     assert_eq!(problem(&world, "s-1"), "");
     assert!(problem(&plan(&dump, "none"), "s-1").starts_with("StorageClassNotFound: "));
     let ephemeral = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {priority: 0, volumes: \
@@ -433,8 +508,10 @@ fn claims_that_would_be_made_with_their_pods_count_as_made() {
     let world = world_with(&dump, ephemeral, &Options::default());
     assert_eq!(problem(&world, "p"), "");
     let in_dump = self::world(&(dump.clone() + ephemeral));
-    assert!(problem(&in_dump, "p").starts_with("ClaimNotFound: spec.volumes[scratch]: claim \
-                                                default/p-scratch does not exist yet"));
+    assert!(problem(&in_dump, "p").starts_with(
+        "ClaimNotFound: spec.volumes[scratch]: claim \
+                                                default/p-scratch does not exist yet"
+    ));
     let foreign = claim("p-scratch", "", "storageClassName: fast");
     let not_owned = self::world(&(dump + ephemeral + &foreign));
     assert!(problem(&not_owned, "p").starts_with("ClaimNotOwned: "));
@@ -446,7 +523,9 @@ fn a_dump_without_volumes_is_planned_as_if_they_were_everywhere_with_one_warning
     assert_eq!(problem(&world, "p"), "");
     assert_eq!(
         world.complaint_lines(),
-        ["the input: no PersistentVolumeClaim, though pods use claims; accepted: those of the cluster; \
-          without them pods are placed as if their volumes could be reached from every node"]
+        [
+            "the input: no PersistentVolumeClaim, though pods use claims; accepted: those of the cluster; \
+          without them pods are placed as if their volumes could be reached from every node"
+        ]
     );
 }
