@@ -352,6 +352,14 @@ impl Mirror {
         levels::choose(&nodes, &implied, &gangs)
     }
 
+    /// The node labels that groups name as levels.
+    #[cfg(feature = "live")]
+    pub(crate) fn named_levels(&self) -> BTreeSet<String> {
+        let gangs = self.namespaces.values();
+        let gangs = gangs.flat_map(|namespace| namespace.told.values());
+        gangs.flat_map(levels::named).collect()
+    }
+
     fn said_nodes(&self) -> BTreeMap<String, NodeSpec> {
         let nodes = self.nodes.iter();
         nodes

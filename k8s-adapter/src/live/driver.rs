@@ -75,6 +75,7 @@ pub(super) struct Driver {
     preparing: Preparing,
     evictions: UnboundedSender<Eviction>,
     storyteller: Storyteller,
+    levels: Levels,
     health: Arc<Health>,
     /// Watches that have to list before the first decision, once that is known, and those that have.
     awaited: Option<usize>,
@@ -111,6 +112,7 @@ impl Driver {
             preparing: Preparing::new(lines.volumes.clone()),
             evictions: lines.evictions.clone(),
             storyteller: Storyteller::new(scheduler_names, lines.news.clone()),
+            levels: Levels::default(),
             health,
             awaited: None,
             listed: 0,
@@ -260,12 +262,15 @@ impl Driver {
 
     /// Gives the engine the topology levels that nodes and groups speak of, when there are other ones.
     fn set_levels(&mut self, events: &[Event]) {
-        let known = &self.scheduler.config().levels;
-        if !events.iter().any(|event| levels::are_new(event, known)) {
+        if !self
+            .levels
+            .may_differ(events, &self.scheduler.config().levels)
+        {
             return;
         }
         let levels = self.mirror.levels();
-        if levels == *known {
+        self.levels.named = self.mirror.named_levels();
+        if levels == self.scheduler.config().levels {
             return;
         }
         info!("topology levels, coarse to fine: {}", levels.join(", "));
@@ -460,6 +465,29 @@ impl Driver {
             held.store(is_held, Ordering::Release);
             is_held
         });
+    }
+}
+
+/// The levels that groups name, so that nobody looks at all nodes when nothing new is said of levels.
+#[derive(Debug, Default)]
+struct Levels {
+    named: BTreeSet<String>,
+}
+
+impl Levels {
+    /// Whether these events may make other levels than the known ones.
+    fn may_differ(&self, events: &[Event], known: &[String]) -> bool {
+        let is_new = |label: &String| !known.contains(label);
+        events.iter().any(|event| match event {
+            Event::Node(node) => node.labels.keys().any(|label| {
+                let is_level = levels::is_well_known(label) || self.named.contains(label);
+                is_level && is_new(label)
+            }),
+            Event::Gang(gang) => levels::named(gang)
+                .iter()
+                .any(|label| is_new(label) && !self.named.contains(label)),
+            _ => false,
+        })
     }
 }
 

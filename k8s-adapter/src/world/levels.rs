@@ -88,23 +88,19 @@ pub(crate) fn choose(
     levels.into_iter().map(|(label, _)| label).collect()
 }
 
-/// Whether a node or a group speaks of a level that is not among the known ones.
+/// The node labels that a group names as levels.
 #[cfg(feature = "live")]
-pub(crate) fn are_new(event: &gangline::Event, known: &[String]) -> bool {
-    let is_new = |label: &str| !known.iter().any(|level| level == label);
-    match event {
-        gangline::Event::Node(node) => node.labels.keys().any(|label| {
-            let is_level = WELL_KNOWN.contains(&label.as_str()) || crate::intake::implies(label);
-            is_level && is_new(label)
-        }),
-        gangline::Event::Gang(gang) => {
-            let mut named = BTreeSet::new();
-            collect(&gang.root, &mut named);
-            named.remove(NODE_LEVEL);
-            named.iter().any(|label| is_new(label))
-        }
-        _ => false,
-    }
+pub(crate) fn named(gang: &GangSpec) -> BTreeSet<String> {
+    let mut named = BTreeSet::new();
+    collect(&gang.root, &mut named);
+    named.remove(NODE_LEVEL);
+    named
+}
+
+/// Whether a node label is a level by itself, though no group names it.
+#[cfg(feature = "live")]
+pub(crate) fn is_well_known(label: &str) -> bool {
+    WELL_KNOWN.contains(&label) || crate::intake::implies(label)
 }
 
 /// Complains about levels that somebody named and that no node has.

@@ -31,11 +31,13 @@ fn a_bind_that_is_refused_says_so_and_ends_with_the_whole_gang_or_nothing() {
     cluster.control_plane.create_node(&node("n1", 8)).unwrap();
     cluster.control_plane.apply(POLICY).unwrap();
     cluster.run(&["--degraded-deadline", "20s"]);
-    // The policy works as soon as the API server has read it.
-    cluster
-        .control_plane
-        .apply(&group("probe", 1, 0, 1))
-        .unwrap();
+    cluster.wait_until("the API server has read the policy", || {
+        let binding = r#"{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "refused-1-x"},
+            "target": {"kind": "Node", "name": "n1"}}"#;
+        let path = "/api/v1/namespaces/default/pods/refused-1-x/binding";
+        let answer = cluster.control_plane.post(path, binding).unwrap();
+        answer.body.contains("not before noon")
+    });
     cluster
         .control_plane
         .apply(&group("refused", 2, 2, 1))

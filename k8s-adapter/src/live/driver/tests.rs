@@ -52,8 +52,16 @@ impl Harness {
     }
 
     fn node(&mut self, name: &str, spec: &str) {
+        self.described_node(name, "", spec);
+    }
+
+    fn labelled_node(&mut self, name: &str, labels: &str) {
+        self.described_node(name, labels, "");
+    }
+
+    fn described_node(&mut self, name: &str, labels: &str, spec: &str) {
         let yaml = format!(
-            "metadata: {{name: {name}}}\nspec: {{{spec}}}\nstatus: {{allocatable: {{cpu: 8, pods: 9, \
+            "metadata: {{name: {name}, labels: {{{labels}}}}}\nspec: {{{spec}}}\nstatus: {{allocatable: {{cpu: 8, pods: 9, \
              nvidia.com/gpu: 2}}}}"
         );
         let node = Box::new(serde_saphyr::from_str(&yaml).unwrap());
@@ -220,7 +228,8 @@ fn a_bind_that_is_refused_pauses_and_says_so() {
     assert!(plan.binds[0].held.load(Ordering::Acquire));
     let number = plan.binds[0].plan;
     assert!(harness.turn_with([refused(number)]).is_empty());
-    assert!(!plan.binds[0].held.load(Ordering::Acquire));
+    let state = harness.driver.scheduler.state_of(uid("a"));
+    assert_eq!(state, Some(MemberState::Waiting));
     let told = harness.told();
     assert!(
         told.iter().any(|(_, why)| why.contains("not before noon")),
@@ -228,6 +237,49 @@ fn a_bind_that_is_refused_pauses_and_says_so() {
     );
     let deadline = harness.driver.scheduler.next_deadline();
     assert!(deadline.is_some_and(|deadline| deadline > harness.driver.scheduler.now()));
+}
+
+#[test]
+fn levels_follow_what_nodes_and_groups_speak_of() {
+    let mut harness = Harness::started();
+    let levels = |harness: &Harness| harness.driver.scheduler.config().levels.join(" ");
+    harness.labelled_node("n1", "rack: r1");
+    harness.turn();
+    assert_eq!(levels(&harness), "", "nobody speaks of racks");
+    harness.pod("a", "");
+    assert_eq!(harness.turn(), [[place("a", "n1")]]);
+    harness.labelled_node("n2", "rack: r2, topology.kubernetes.io/zone: z");
+    harness.turn();
+    assert_eq!(levels(&harness), "topology.kubernetes.io/zone");
+    let group = serde_json::json!({
+        "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+        "metadata": { "name": "g", "namespace": "default" },
+        "spec": { "schedulingPolicy": { "gang": { "minCount": 1 } },
+            "schedulingConstraints": { "topology": [{ "key": "room" }] } },
+    });
+    let source = crate::load::Source::file("the cluster");
+    let group = crate::load::Document::from_value(source, group).unwrap();
+    harness.driver.take(Change::Object(group));
+    harness.turn();
+    assert_eq!(
+        levels(&harness),
+        "topology.kubernetes.io/zone",
+        "no node has a room"
+    );
+    harness.labelled_node("n3", "room: x");
+    harness.turn();
+    assert_eq!(
+        levels(&harness).split(' ').count(),
+        2,
+        "{}",
+        levels(&harness)
+    );
+    // What was held before is held still.
+    assert_eq!(
+        harness.driver.scheduler.state_of(uid("a")),
+        Some(MemberState::Planned)
+    );
+    assert!(harness.driver.binding.contains_key(&uid("a")));
 }
 
 #[test]
