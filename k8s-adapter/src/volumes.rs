@@ -4,8 +4,8 @@
 //! leaves is, of each pod, a [`Judged`]: node selector terms for its required rules, amounts of the
 //! resources below, and the reason why it has to wait; of each node, how much of these resources it
 //! has; and of a pod that is about to be bound, what has to be written and awaited first ([`prepare`]).
-//! The rules are those of kube-scheduler's plugins VolumeBinding, VolumeRestrictions, NodeVolumeLimits
-//! and VolumeZone. Nothing here waits or talks to anybody.
+//! The rules are those of kube-scheduler's plugins `VolumeBinding`, `VolumeRestrictions`,
+//! `NodeVolumeLimits` and `VolumeZone`. Nothing here waits or talks to anybody.
 //!
 //! Two things are counted as resources of nodes:
 //!
@@ -140,7 +140,8 @@ struct Counted {
 #[derive(Debug, Default)]
 pub(crate) struct Volumes {
     claims: BTreeMap<Key, Claim>,
-    volumes: BTreeMap<String, Volume>,
+    /// Volumes.
+    by_name: BTreeMap<String, Volume>,
     classes: BTreeMap<String, Class>,
     /// Limits by node and driver.
     limits: BTreeMap<String, BTreeMap<String, i64>>,
@@ -312,12 +313,12 @@ impl Volumes {
     }
 
     fn set_volume(&mut self, name: &str, volume: Option<Volume>) {
-        let before = self.volumes.get(name);
+        let before = self.by_name.get(name);
         if before == volume.as_ref() {
             return;
         }
         let name = name.to_owned();
-        let before = self.volumes.remove(&name);
+        let before = self.by_name.remove(&name);
         // Most are made for a claim, and nobody else waits for them.
         let is_free = |volume: &&Volume| volume.claim.is_none();
         for one in before.iter().chain(&volume).filter(is_free) {
@@ -341,7 +342,7 @@ impl Volumes {
                 link(&mut self.kept_for, &key, &name);
                 self.touch_users(&key);
             }
-            self.volumes.insert(name, volume);
+            self.by_name.insert(name, volume);
         }
     }
 
@@ -522,7 +523,7 @@ impl Volumes {
             let mut volumes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
             let mut is_local = true;
             for name in self.of_class.get(class).into_iter().flatten() {
-                let Some(volume) = self.volumes.get(name) else {
+                let Some(volume) = self.by_name.get(name) else {
                     continue;
                 };
                 let counts = match self.promised.get(name) {
@@ -532,16 +533,12 @@ impl Volumes {
                 if !counts {
                     continue;
                 }
-                match &volume.host {
-                    Some(host) => volumes
-                        .entry(host.clone())
-                        .or_default()
-                        .insert(name.clone()),
-                    None => {
-                        is_local = false;
-                        break;
-                    }
+                let Some(host) = &volume.host else {
+                    is_local = false;
+                    break;
                 };
+                let there = volumes.entry(host.clone()).or_default();
+                there.insert(name.clone());
             }
             if is_local {
                 let shape = claim.shape.clone();
@@ -574,7 +571,7 @@ impl Volumes {
         for (name, counted) in self.counted.values().flatten() {
             let there = counted.volumes.get(host).into_iter().flatten();
             let reached = there.filter(|volume| {
-                let volume = self.volumes.get(*volume);
+                let volume = self.by_name.get(*volume);
                 volume.is_some_and(|volume| volume.reaches(&node.name, &node.labels))
             });
             let count = reached.count();

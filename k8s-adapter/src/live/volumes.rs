@@ -313,8 +313,11 @@ impl Order {
             };
             let (message, least) = match of_error(error) {
                 // The object has changed, or the write came through before. The watch brings it, and with
-                // it the next look.
-                Answer::Conflict { .. } => return,
+                // it the next look. The others are no answers to a write.
+                Answer::Conflict { .. }
+                | Answer::Bound
+                | Answer::BoundElsewhere { .. }
+                | Answer::Unbound => return,
                 Answer::Gone => {
                     let message = format!("{} is gone", self.write.object());
                     report(Outcome::Refused { message });
@@ -327,8 +330,6 @@ impl Order {
                 }
                 Answer::Throttled { message, after } => (message, after),
                 Answer::Unclear { message } => (message, Duration::ZERO),
-                // No answer to a write.
-                Answer::Bound | Answer::BoundElsewhere { .. } | Answer::Unbound => return,
             };
             if told != message {
                 told.clone_from(&message);

@@ -127,7 +127,7 @@ impl Volumes {
         claim: &'a Claim,
     ) -> Needy<'a> {
         let names = self.of_class.get(&claim.shape.class).into_iter().flatten();
-        let volumes = names.filter_map(|name| Some((name.as_str(), self.volumes.get(name)?)));
+        let volumes = names.filter_map(|name| Some((name.as_str(), self.by_name.get(name)?)));
         let free = volumes.filter(|(name, volume)| {
             volume.claim.is_none()
                 && !self.promised.contains_key(*name)

@@ -147,7 +147,7 @@ impl Volumes {
     fn attached(&self, looked: &Looked<'_>) -> Option<(Box<str>, Box<str>)> {
         let (key, claim) = (looked.key, looked.claim);
         if claim.is_bound {
-            return self.volumes.get(&claim.volume)?.csi.clone();
+            return self.by_name.get(&claim.volume)?.csi.clone();
         }
         let class = self.classes.get(&claim.shape.class)?;
         let is_made = !class.provisioner.is_empty();
@@ -200,7 +200,7 @@ impl Volumes {
 
     fn look_at_volume(&self, looked: &Looked<'_>, judged: &mut Judged) {
         let name = &looked.claim.volume;
-        let Some(volume) = self.volumes.get(name) else {
+        let Some(volume) = self.by_name.get(name) else {
             if self.knows(Kind::Volume) {
                 let message = format_args!("is bound to volume {name}, which does not exist");
                 judged.wait(looked.problem("VolumeNotFound", message));
@@ -259,7 +259,7 @@ impl Volumes {
     fn look_for_volumes(&self, looked: &Looked<'_>, class: &Class, judged: &mut Judged) {
         let (claim, shape) = (looked.claim, &looked.claim.shape);
         if let Some(kept) = self.kept_volume(looked.key, claim) {
-            if let Some(reach) = self.volumes.get(kept).and_then(|one| one.reach.as_ref()) {
+            if let Some(reach) = self.by_name.get(kept).and_then(|one| one.reach.as_ref()) {
                 judged.limit(reach);
             }
             return;
@@ -280,7 +280,7 @@ impl Volumes {
         let mut places = Vec::new();
         let mut is_everywhere = false;
         for name in self.of_class.get(&shape.class).into_iter().flatten() {
-            let free = self.volumes.get(name).filter(|volume| {
+            let free = self.by_name.get(name).filter(|volume| {
                 volume.claim.is_none() && !self.promised.contains_key(name) && volume.suits(shape)
             });
             match free.map(|volume| &volume.reach) {
@@ -314,7 +314,7 @@ impl Volumes {
     pub(super) fn kept_volume(&self, key: &Key, claim: &Claim) -> Option<&str> {
         let kept = self.kept_for.get(key)?.iter();
         let mut kept = kept.filter(|name| {
-            let volume = self.volumes.get(*name);
+            let volume = self.by_name.get(*name);
             volume.is_some_and(|volume| !volume.is_deleting && volume.is_for(key, claim))
         });
         kept.next().map(String::as_str)

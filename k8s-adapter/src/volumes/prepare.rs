@@ -155,7 +155,7 @@ impl Volumes {
         }
         if claim.is_bound {
             let name = &claim.volume;
-            return match self.volumes.get(name) {
+            return match self.by_name.get(name) {
                 Some(volume) if volume.reaches(node, labels) => Look::Done,
                 Some(_) => Look::Failed(format!(
                     "got volume {name}, which cannot be reached from {node}"
@@ -205,7 +205,7 @@ impl Volumes {
                 }
             }
             How::Volume(name) => {
-                let Some(volume) = self.volumes.get(name).filter(|one| !one.is_deleting) else {
+                let Some(volume) = self.by_name.get(name).filter(|one| !one.is_deleting) else {
                     return Look::Failed(format!("was to get volume {name}, which is gone"));
                 };
                 if volume.is_for(&step.key, claim) {
@@ -252,7 +252,7 @@ impl Volumes {
     }
 
     fn change_class_of(&mut self, volume: &str) {
-        if let Some(volume) = self.volumes.get(volume) {
+        if let Some(volume) = self.by_name.get(volume) {
             self.changed_classes.insert(volume.class.clone());
         }
     }
