@@ -26,7 +26,6 @@ use std::{
 };
 
 use gangline::{
-    cluster::NodeSpec,
     gang::{PodPhase, PodSpec},
     units::{Nanos, Uid},
 };
@@ -39,6 +38,7 @@ use crate::{
 
 #[cfg(feature = "live")]
 pub(crate) mod assign;
+mod count;
 mod judge;
 mod objects;
 #[cfg(feature = "live")]
@@ -47,10 +47,11 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
+use count::Counted;
 pub(crate) use judge::Judged;
 #[cfg(feature = "live")]
 pub(crate) use objects::SELECTED_NODE;
-use objects::{Claim, Class, Key, Left, Shape, Volume};
+use objects::{Claim, Class, Key, Left, Volume};
 
 /// Kinds that are read here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +68,6 @@ pub(crate) enum Kind {
 const ATTACHABLE: &str = "attachable-volumes-csi-";
 /// A node without a limit has so many; far below what the engine can add up.
 const UNLIMITED: i64 = 1 << 40;
-/// Claims of a class differ in so many ways at most to be counted.
-const MOST_SHAPES: usize = 16;
-
 /// A claim that a pod uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodVolume {
@@ -126,14 +124,6 @@ pub(crate) struct Touched {
     pub(crate) hosts: BTreeSet<String>,
     /// Every node.
     pub(crate) all_nodes: bool,
-}
-
-/// Claims of one shape that are met by volumes of one node each.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Counted {
-    shape: Shape,
-    /// Volumes that would do, by host.
-    volumes: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// All of a cluster's volumes.
@@ -498,90 +488,6 @@ impl Volumes {
         mem::take(&mut self.touched)
     }
 
-    /// The shapes of claims that wait for volumes of one node each, by the name of their resource.
-    fn count(&self, class: &str) -> BTreeMap<String, Counted> {
-        let mut counted = BTreeMap::new();
-        if !self.is_static(class) {
-            return counted;
-        }
-        let waiting = self.waiting.get(class).into_iter().flatten();
-        let waiting = waiting
-            .filter(|key| self.users.contains_key(*key) && !self.kept_for.contains_key(*key));
-        // What is promised is counted, and so is the pod that it is promised to.
-        for key in waiting.chain(self.promised.values()) {
-            let Some(claim) = self
-                .claims
-                .get(key)
-                .filter(|claim| claim.shape.class == class)
-            else {
-                continue;
-            };
-            let name = claim.shape.resource();
-            if claim.problem.is_some() || counted.contains_key(&name) {
-                continue;
-            }
-            let mut volumes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-            let mut is_local = true;
-            for name in self.of_class.get(class).into_iter().flatten() {
-                let Some(volume) = self.by_name.get(name) else {
-                    continue;
-                };
-                let counts = match self.promised.get(name) {
-                    Some(to) => self.is_shaped(to, &claim.shape),
-                    None => volume.claim.is_none() && volume.suits(&claim.shape),
-                };
-                if !counts {
-                    continue;
-                }
-                let Some(host) = &volume.host else {
-                    is_local = false;
-                    break;
-                };
-                let there = volumes.entry(host.clone()).or_default();
-                there.insert(name.clone());
-            }
-            if is_local {
-                let shape = claim.shape.clone();
-                counted.insert(name, Counted { shape, volumes });
-            }
-            if counted.len() > MOST_SHAPES {
-                counted.pop_last();
-            }
-        }
-        counted
-    }
-
-    fn is_shaped(&self, claim: &Key, shape: &Shape) -> bool {
-        let claim = self.claims.get(claim);
-        claim.is_some_and(|claim| claim.shape == *shape)
-    }
-
-    /// Adds to a node what it has of the resources that are counted here.
-    pub(crate) fn offer(&self, node: &mut NodeSpec) {
-        let limits = self.limits.get(&node.name);
-        for driver in self.limited.keys() {
-            let limit = limits.and_then(|limits| limits.get(driver)).copied();
-            let name = format!("{ATTACHABLE}{driver}");
-            node.resources.insert(name, limit.unwrap_or(UNLIMITED));
-        }
-        let host = node.labels.get(gangline::request::NODE_LEVEL);
-        let Some(host) = host else {
-            return;
-        };
-        for (name, counted) in self.counted.values().flatten() {
-            let there = counted.volumes.get(host).into_iter().flatten();
-            let reached = there.filter(|volume| {
-                let volume = self.by_name.get(*volume);
-                volume.is_some_and(|volume| volume.reaches(&node.name, &node.labels))
-            });
-            let count = reached.count();
-            if count > 0 {
-                let count = i64::try_from(count).unwrap_or(UNLIMITED);
-                node.resources.insert(name.clone(), count);
-            }
-        }
-    }
-
     /// Of which kinds the input has no object at all, although pods need some.
     pub(crate) fn unknown(&self) -> Vec<&'static str> {
         let missing = |kind, needed: bool| (needed && !self.knows(kind)).then(|| word(kind));
@@ -603,44 +509,6 @@ impl Volumes {
     fn knows(&self, kind: Kind) -> bool {
         !self.is_partial || self.seen.contains(word(kind))
     }
-}
-
-impl Shape {
-    /// The resource that counts volumes for claims like this.
-    fn resource(&self) -> String {
-        use std::fmt::Write as _;
-        let mut name = format!("local-volumes/{}/{}", self.class, bytes(self.size));
-        if self.block {
-            name.push_str("/Block");
-        }
-        if !matches!(&*self.modes, [mode] if &**mode == "ReadWriteOnce") {
-            name.push('/');
-            name.push_str(&self.modes.join(","));
-        }
-        for test in &self.selector.requirements {
-            // Writing to text cannot fail.
-            let _ = write!(
-                name,
-                "/{} {:?} {}",
-                test.key,
-                test.operator,
-                test.values.join(",")
-            );
-        }
-        name
-    }
-}
-
-/// An amount as people write it, in the largest unit of which it is whole.
-fn bytes(amount: i64) -> String {
-    let units = ["Ti", "Gi", "Mi", "Ki"];
-    let sizes = [40, 30, 20, 10];
-    for (unit, shift) in units.into_iter().zip(sizes) {
-        if amount > 0 && amount % (1 << shift) == 0 {
-            return format!("{}{unit}", amount >> shift);
-        }
-    }
-    amount.to_string()
 }
 
 const fn word(kind: Kind) -> &'static str {

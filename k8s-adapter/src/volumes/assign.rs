@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    PodVolume, Volumes, bytes,
+    PodVolume, Volumes,
+    count::bytes,
     objects::{Claim, Key},
     prepare::{How, Preparation},
 };
@@ -162,8 +163,10 @@ impl Volumes {
     }
 }
 
-/// Looks for a volume for a claim, where need be by giving others another one. The depth is bounded by the
-/// claims of a plan, since each volume is tried once.
+/// So many volumes are tried to make room for one claim: a bound on depth as well.
+const MOST_TRIED: usize = 256;
+
+/// Looks for a volume for a claim, where need be by giving others another one.
 fn find<'a>(
     needy: &[Needy<'a>],
     claim: usize,
@@ -183,7 +186,7 @@ fn find<'a>(
         return true;
     }
     for name in &wanted.options {
-        if !tried.insert(name) {
+        if tried.len() >= MOST_TRIED || !tried.insert(name) {
             continue;
         }
         if let Some(&holder) = given.get(name)

@@ -8,7 +8,8 @@ use gangline::{
 };
 
 use super::{
-    ATTACHABLE, Kind, PodVolume, Volumes, bytes,
+    ATTACHABLE, Kind, PodVolume, Volumes,
+    count::bytes,
     objects::{Claim, Class, Key},
     terms,
 };
