@@ -15,6 +15,7 @@ mod meta;
 mod node;
 mod pod;
 mod scalar;
+mod volume;
 mod workloads;
 
 pub use affinity::{
@@ -30,6 +31,13 @@ pub use pod::{
     ResourceRequirements, SchedulingGroup,
 };
 pub use scalar::{or_default, whole_number};
+pub use volume::{
+    ClaimReference, ClaimResources, ClaimSource, CsiDriver, CsiDriverSpec, CsiNode, CsiNodeDriver,
+    CsiNodeSpec, CsiSource, CsiStorageCapacity, EphemeralSource, PersistentVolume,
+    PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeSpec, Phase, StorageClass,
+    TopologySelectorRequirement, TopologySelectorTerm, Volume, VolumeLimit, VolumeNodeAffinity,
+    class_of,
+};
 pub use workloads::{
     Deployment, DeploymentSpec, Job, JobSpec, PodTemplateSpec, ReplicaSet, ReplicaSetSpec,
     StatefulSet, StatefulSetOrdinals, StatefulSetSpec,

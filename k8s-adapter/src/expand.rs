@@ -46,9 +46,29 @@ pub fn stateful_set(
         let labels = &mut pod.metadata.labels;
         labels.insert("statefulset.kubernetes.io/pod-name", name.into());
         labels.insert("apps.kubernetes.io/pod-index", ordinal.to_string().into());
+        let templates = &set.spec.volume_claim_templates;
+        let is_own = |name: &str| templates.iter().any(|own| *own.metadata.name == *name);
+        pod.spec.volumes.retain(|volume| !is_own(&volume.name));
+        let claims = templates.iter();
+        let claims = claims.map(|template| own_claim(template, &pod.metadata.name));
+        pod.spec.volumes.extend(claims);
         pod
     });
     Ok(pods.collect())
+}
+
+/// A pod's claim of its own, with what it is made from, which no pod of the API has beside a name.
+fn own_claim(template: &api::PersistentVolumeClaim, pod: &str) -> api::Volume {
+    let name = &template.metadata.name;
+    api::Volume {
+        name: name.clone(),
+        persistent_volume_claim: Some(api::ClaimSource {
+            claim_name: format!("{name}-{pod}").into(),
+        }),
+        ephemeral: Some(api::EphemeralSource {
+            volume_claim_template: Some(template.clone()),
+        }),
+    }
 }
 
 /// The pods that a replica set's controller would add.

@@ -23,6 +23,7 @@ use crate::{
     load::{Complaint, Document, Severity, Source},
     problem::{FieldPath, Problems, problem},
     rules,
+    volumes::PodVolume,
 };
 
 mod fields;
@@ -193,6 +194,8 @@ pub struct Member {
     pub link: Option<Link>,
     /// All its labels; its template keeps only those that some rule names.
     pub labels: Labels,
+    /// The claims that it uses.
+    pub(crate) volumes: Vec<PodVolume>,
 }
 
 /// The members of each group, by the key that they name.

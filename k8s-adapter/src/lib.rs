@@ -23,6 +23,7 @@ pub mod problem;
 pub mod quantity;
 pub mod rules;
 pub mod scenario;
+mod volumes;
 pub mod world;
 
 /// Where a pod goes that does not say, of several places that would do: the rule that lost least on

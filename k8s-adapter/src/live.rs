@@ -35,6 +35,7 @@ mod line;
 mod report;
 mod request;
 mod storyteller;
+mod volumes;
 mod watch;
 
 use bind::Binder;
@@ -168,12 +169,14 @@ async fn schedule(
     let (plans, plan_receiver) = mpsc::unbounded_channel();
     let (evictions, eviction_receiver) = mpsc::unbounded_channel();
     let (news, news_receiver) = mpsc::unbounded_channel();
+    let (volumes, volume_receiver) = mpsc::unbounded_channel();
     let lines = Lines {
         changes,
         reports,
         plans,
         evictions,
         news,
+        volumes,
     };
     let names = options.scheduler_names.iter().cloned().collect();
     let driver = Driver::new(
@@ -183,12 +186,17 @@ async fn schedule(
         &lines,
         Arc::clone(health),
     );
-    let binder = Binder::new(requests.clone(), report_sender);
+    let binder = Binder::new(requests.clone(), report_sender.clone());
 
     let catalog = tokio::spawn(Catalog::new(client, change_sender).keep());
     let driver = tokio::spawn(driver.drive(lines));
     let mut binder = tokio::spawn(binder.work(plan_receiver));
     let evictor = tokio::spawn(evict::work(requests.clone(), eviction_receiver));
+    let volumes = tokio::spawn(volumes::work(
+        requests.clone(),
+        volume_receiver,
+        report_sender,
+    ));
     let reporter = tokio::spawn(report::work(requests, news_receiver));
     let driver_ends = driver.abort_handle();
     let mut lost = pin!(lost);
@@ -208,6 +216,7 @@ async fn schedule(
         _ = driver => Err(LiveError::Ended("the driver")),
         _ = &mut binder => Err(LiveError::Ended("the binder")),
         _ = evictor => Err(LiveError::Ended("the evictor")),
+        _ = volumes => Err(LiveError::Ended("the writer of volumes")),
         _ = reporter => Err(LiveError::Ended("the reporter")),
     }
 }

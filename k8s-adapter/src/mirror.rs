@@ -27,13 +27,16 @@ use crate::{
     member::{PodReader, pod_complaint},
     node::node_spec,
     problem::Problems,
+    volumes::{self, Judged, Volumes},
     world::{
-        kinds::{Target, target},
+        kinds::{self, Target, target},
         levels,
         owners::Owners,
     },
 };
 
+#[cfg(feature = "live")]
+pub(crate) mod prepare;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +44,7 @@ mod tests;
 pub struct Mirror {
     reader: PodReader,
     owners: Owners,
+    volumes: Volumes,
     nodes: BTreeMap<String, Told<NodeSpec>>,
     /// Shares that run on a node: it shares its cards then, whatever it says.
     shares_on: BTreeMap<String, BTreeSet<PodName>>,
@@ -78,6 +82,10 @@ struct Namespace {
 struct Pod {
     member: Member,
     told: Option<PodSpec>,
+    /// What its claims mean, as the engine was told, as long as it is not bound.
+    judged: Option<Box<Judged>>,
+    /// It is being bound: that stays so.
+    keeps_judged: bool,
 }
 
 impl Mirror {
@@ -89,6 +97,7 @@ impl Mirror {
                 ..PodReader::default()
             },
             owners: Owners::default(),
+            volumes: Volumes::default(),
             nodes: BTreeMap::new(),
             shares_on: BTreeMap::new(),
             changed_nodes: BTreeSet::new(),
@@ -136,6 +145,7 @@ impl Mirror {
             spec,
             link,
             labels: pod.metadata.labels.clone(),
+            volumes: volumes::of_pod(pod),
         };
         let before = namespace.pods.get(&name.1);
         if let Some(before) = before.filter(|before| before.member.spec.uid != member.spec.uid) {
@@ -144,13 +154,21 @@ impl Mirror {
             self.pod_gone(&name.0, &name.1, uid);
         }
         self.note_share(&name, Some(&member));
+        let spec = &member.spec;
+        self.volumes
+            .note_pod(&name.0, &name.1, &member.volumes, Some(spec));
         let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name.0);
         namespace.touch(&name.1, &member);
         if let Some(known) = namespace.pods.get_mut(&name.1) {
             let before = mem::replace(&mut known.member, member);
             namespace.groups_changed |= before.link.is_some();
         } else {
-            let pod = Pod { member, told: None };
+            let pod = Pod {
+                member,
+                told: None,
+                judged: None,
+                keeps_judged: false,
+            };
             namespace.pods.insert(name.1, pod);
         }
         self.changed_namespaces.insert(name.0);
@@ -170,6 +188,8 @@ impl Mirror {
         let Some(pod) = known.pods.remove(name) else {
             return;
         };
+        let volumes = &pod.member.volumes;
+        self.volumes.note_pod(namespace, name, volumes, None);
         known.groups_changed |= pod.member.link.is_some();
         known.changed_pods.remove(name);
         if pod.told.is_some() {
@@ -240,6 +260,10 @@ impl Mirror {
                 })?;
                 self.touch_groups();
             }
+            Ok(Target::Volumes(kind)) => {
+                let complaints = self.volumes.take(kind, &document)?;
+                self.complaints.extend(complaints);
+            }
             Ok(Target::Workload(_)) => {
                 #[derive(serde::Deserialize)]
                 struct Owner {
@@ -284,6 +308,10 @@ impl Mirror {
 
     /// An object of such a kind is gone.
     pub fn object_gone(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
+        if let Some(kind) = kinds::of_volumes(group, kind) {
+            self.volumes.forget(kind, namespace, name);
+            return;
+        }
         if namespace.is_empty() {
             let key = (kind.to_owned(), name.to_owned());
             if self.clusterwide.remove(&key).is_some() {
@@ -390,6 +418,7 @@ impl Mirror {
     /// What the engine has to be told to be up to date. Cost: what changed, and the groups of the
     /// namespaces where one did.
     pub fn settle(&mut self) -> Vec<Event> {
+        self.settle_volumes();
         self.settle_nodes();
         for name in mem::take(&mut self.changed_namespaces) {
             self.settle_namespace(&name);
@@ -400,6 +429,32 @@ impl Mirror {
     /// What is wrong with objects, since this was asked last.
     pub fn complaints(&mut self) -> Vec<Complaint> {
         mem::take(&mut self.complaints)
+    }
+
+    /// Whom a change of volumes touches is worked out anew with the rest.
+    fn settle_volumes(&mut self) {
+        let touched = self.volumes.settle();
+        for (namespace, name) in touched.pods {
+            let Some(known) = self.namespaces.get_mut(&namespace) else {
+                continue;
+            };
+            if let Some(pod) = known.pods.get(&name) {
+                let member = pod.member.clone();
+                known.touch(&name, &member);
+                self.changed_namespaces.insert(namespace);
+            }
+        }
+        self.changed_nodes.extend(touched.nodes);
+        if touched.all_nodes {
+            self.changed_nodes.extend(self.nodes.keys().cloned());
+        } else if !touched.hosts.is_empty() {
+            let on_host = self.nodes.iter().filter(|(_, node)| {
+                let host = node.said.labels.get(gangline::request::NODE_LEVEL);
+                host.is_some_and(|host| touched.hosts.contains(host))
+            });
+            let names = on_host.map(|(name, _)| name.clone());
+            self.changed_nodes.extend(names);
+        }
     }
 
     fn settle_nodes(&mut self) {
@@ -418,6 +473,9 @@ impl Mirror {
             self.imply(&mut all);
             all
         };
+        for node in nodes.values_mut() {
+            self.volumes.offer(node);
+        }
         let mut shares = Vec::new();
         let touched: BTreeSet<&String> = changed.iter().chain(nodes.keys()).collect();
         let names = touched.iter().filter_map(|node| self.shares_on.get(*node));
@@ -455,6 +513,21 @@ impl Mirror {
         for member in &mut members {
             let template = &mut member.spec.template;
             *template = self.reader.templates.relabel(template, &member.labels);
+            if member.volumes.is_empty() {
+                continue;
+            }
+            let spec = &mut member.spec;
+            let Some(pod) = namespace.pods.get_mut(&spec.name) else {
+                continue;
+            };
+            if spec.node.is_some() || !pod.keeps_judged {
+                pod.judged = None;
+            }
+            let judged = pod.judged.take();
+            let judged =
+                judged.unwrap_or_else(|| Box::new(self.volumes.judge(spec, &member.volumes)));
+            judged.apply(spec, &mut self.reader.templates);
+            pod.judged = Some(judged).filter(|_| spec.node.is_none());
         }
         members.sort_by(|one, other| {
             let order = |member: &Member| member.spec.created;

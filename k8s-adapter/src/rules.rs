@@ -23,6 +23,7 @@ mod templates;
 
 pub use nodes::{taint, toleration};
 pub use selector::label_selector;
+pub(crate) use selector::node_selector_term;
 pub use templates::Templates;
 
 const SPEC: FieldPath<'static> = FieldPath::root("spec");

@@ -27,6 +27,7 @@ use crate::{
     member::{PodReader, pod_complaint},
     node::node_spec,
     problem::Problems,
+    volumes::{self, Volumes},
 };
 
 pub(crate) mod kinds;
@@ -152,6 +153,9 @@ pub struct Builder<'p> {
     owners: Owners,
     existing: ExistingPods,
     reader: PodReader,
+    volumes: Volumes,
+    /// Pods that would be made, whose claims would be made with them.
+    made: Vec<api::Pod>,
     /// Pods without a priority number, until all priority classes are known. The API server gives every
     /// pod its number, so these are few.
     deferred: Vec<(api::Pod, load::Source)>,
@@ -184,6 +188,8 @@ impl<'p> Builder<'p> {
                 scheduler_names,
                 ..PodReader::default()
             },
+            volumes: Volumes::of_a_dump(),
+            made: Vec::new(),
             deferred: Vec::new(),
             pods: Pods::default(),
             complaints: Vec::new(),
@@ -220,7 +226,11 @@ impl<'p> Builder<'p> {
     /// Groups meet their pods, levels are chosen, everything is put in order.
     pub fn finish(mut self) -> World {
         let mut members = self.members();
+        self.place_volumes(&mut members);
         let mut nodes = self.nodes;
+        for node in nodes.values_mut() {
+            self.volumes.offer(node);
+        }
         let mut implied_levels = Vec::new();
         for dialect in &mut self.dialects {
             implied_levels.extend(dialect.levels(&mut nodes, &mut self.complaints));
@@ -294,6 +304,37 @@ impl<'p> Builder<'p> {
         members
     }
 
+    /// Claims meet their volumes, and pods their claims.
+    fn place_volumes(&mut self, members: &mut [Member]) {
+        for pod in std::mem::take(&mut self.made) {
+            self.volumes.expect(&pod);
+        }
+        for Member { spec, volumes, .. } in members.iter() {
+            let (namespace, name) = (&spec.namespace, &spec.name);
+            self.volumes.note_pod(namespace, name, volumes, Some(spec));
+        }
+        self.volumes.settle();
+        let unknown = self.volumes.unknown();
+        if !unknown.is_empty() {
+            self.complaints.push(Complaint {
+                source: load::Source::file("the input"),
+                object: String::new(),
+                field: String::new(),
+                value: format!("no {}, though pods use claims", unknown.join(" and no ")),
+                accepted: "those of the cluster; without them pods are placed as if their volumes \
+                           could be reached from every node"
+                    .into(),
+                severity: Severity::Warning,
+            });
+        }
+        for Member { spec, volumes, .. } in members {
+            if !volumes.is_empty() {
+                let judged = self.volumes.judge(spec, volumes);
+                judged.apply(spec, &mut self.reader.templates);
+            }
+        }
+    }
+
     fn take(&mut self, target: Target, document: &Document<'_>) -> Result<(), Box<Complaint>> {
         let refuse = |field, value, accepted| {
             Err(Box::new(document.complaint(
@@ -345,6 +386,10 @@ impl<'p> Builder<'p> {
                 let class: api::PriorityClass = document.decode()?;
                 let inserted = self.reader.priorities.insert(&class);
                 inserted.map_err(|problem| refusal(document, &problem))?;
+            }
+            Target::Volumes(kind) => {
+                let complaints = self.volumes.take(kind, document)?;
+                self.complaints.extend(complaints);
             }
             Target::Workload(workload) => self.workload(workload, document)?,
             Target::Group(number) => {
@@ -510,7 +555,11 @@ impl<'p> Builder<'p> {
             spec,
             link,
             labels: pod.metadata.labels.clone(),
+            volumes: volumes::of_pod(pod),
         };
+        if created.is_some() && !member.volumes.is_empty() {
+            self.made.push(pod.clone());
+        }
         self.pods.take(member, created.is_some());
     }
 }

@@ -23,6 +23,9 @@ pub struct ObjectMeta {
     /// Empty in manifests.
     #[serde(deserialize_with = "or_default")]
     pub uid: Box<str>,
+    /// The API server's word for this state of the object; empty in manifests.
+    #[serde(deserialize_with = "or_default")]
+    pub resource_version: Box<str>,
     /// Start of the name that the API server completes.
     #[serde(deserialize_with = "or_default")]
     pub generate_name: Box<str>,

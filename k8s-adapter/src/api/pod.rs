@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{
     Affinity, ObjectMeta, ResourceList, StringMap, Timestamp, Toleration, TopologySpreadConstraint,
-    or_default, whole_number,
+    Volume, or_default, whole_number,
 };
 
 /// A pod.
@@ -71,6 +71,9 @@ pub struct PodSpec {
     /// Claims on devices that are allocated by the scheduler.
     #[serde(deserialize_with = "or_default")]
     pub resource_claims: Vec<Named>,
+    /// What it mounts.
+    #[serde(deserialize_with = "or_default")]
+    pub volumes: Vec<Volume>,
 }
 
 /// Something of which only the name matters: a gate, a claim.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{LabelSelector, ObjectMeta, PodSpec, or_default, whole_number};
+use super::{LabelSelector, ObjectMeta, PersistentVolumeClaim, PodSpec, or_default, whole_number};
 
 /// What the pods of a workload look like.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -27,7 +27,7 @@ pub struct StatefulSet {
 
 /// What a stateful set wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub struct StatefulSetSpec {
     /// How many pods; absent means 1.
     #[serde(deserialize_with = "whole_number")]
@@ -38,6 +38,9 @@ pub struct StatefulSetSpec {
     pub selector: LabelSelector,
     /// What they look like.
     pub template: PodTemplateSpec,
+    /// Claims that each of them gets.
+    #[serde(deserialize_with = "or_default")]
+    pub volume_claim_templates: Vec<PersistentVolumeClaim>,
 }
 
 /// How the pods of a stateful set are numbered.

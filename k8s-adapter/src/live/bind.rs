@@ -37,7 +37,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use answer::Answer;
+pub(super) use answer::{Answer, of_error};
 
 use super::request::Requests;
 

@@ -60,7 +60,7 @@ impl Catalog {
                 Target::Pod => Wanted::Pods,
                 Target::Node => Wanted::Nodes,
                 Target::Namespace | Target::Workload(_) => Wanted::Metadata,
-                Target::PriorityClass | Target::Group(_) => Wanted::Objects,
+                Target::PriorityClass | Target::Volumes(_) | Target::Group(_) => Wanted::Objects,
                 Target::Nobody => return None,
             };
             Some((kind, wanted))

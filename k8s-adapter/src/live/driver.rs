@@ -32,6 +32,7 @@ use super::{
     health::Health,
     report::News,
     storyteller::Storyteller,
+    volumes::{GivenUp, Looked, Order, Preparing},
     watch::Change,
 };
 use crate::{
@@ -61,6 +62,8 @@ pub(super) struct Lines {
     pub(super) evictions: UnboundedSender<Eviction>,
     /// What to say.
     pub(super) news: UnboundedSender<News>,
+    /// What to write about volumes.
+    pub(super) volumes: UnboundedSender<Order>,
 }
 
 /// See the module's head.
@@ -69,6 +72,7 @@ pub(super) struct Driver {
     scheduler: Scheduler,
     clock: Clock,
     plans: UnboundedSender<Plan>,
+    preparing: Preparing,
     evictions: UnboundedSender<Eviction>,
     storyteller: Storyteller,
     levels: Levels,
@@ -105,6 +109,7 @@ impl Driver {
             scheduler: Scheduler::new(config),
             clock,
             plans: lines.plans.clone(),
+            preparing: Preparing::new(lines.volumes.clone()),
             evictions: lines.evictions.clone(),
             storyteller: Storyteller::new(scheduler_names, lines.news.clone()),
             levels: Levels::default(),
@@ -223,6 +228,10 @@ impl Driver {
             }
         }
         let now = self.clock.now();
+        let scheduler = &self.scheduler;
+        let is_held = |pod| scheduler.state_of(pod) == Some(MemberState::Planned);
+        let looked = self.preparing.look(&self.mirror, now, is_held);
+        self.go_on(looked);
         for _ in 0..ROUNDS {
             self.scheduler.price_if_due();
             let decisions = self.scheduler.decide(now).to_vec();
@@ -237,8 +246,18 @@ impl Driver {
         }
         self.storyteller.settle(&self.scheduler);
         self.stop_unheld();
+        let binding = &self.binding;
+        let is_binding = |pod| binding.contains_key(&pod);
+        let frees = self.preparing.let_go(&mut self.mirror, is_binding);
         self.health.decides();
-        self.scheduler.next_deadline()
+        // Others may have waited for what was kept for volumes.
+        let at_once = frees.then_some(now);
+        let deadlines = [
+            self.scheduler.next_deadline(),
+            self.preparing.until(),
+            at_once,
+        ];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Gives the engine the topology levels that nodes and groups speak of, when there are other ones.
@@ -403,8 +422,39 @@ impl Driver {
             nodes,
         });
         info!(namespace, gang = name, members = binds.len(), "placed");
-        // Without a binder the process is about to end.
-        let _ = self.plans.send(Plan { ticket, binds });
+        let now = self.clock.now();
+        let plan = Plan { ticket, binds };
+        let looked = self.preparing.start(plan, &mut self.mirror, now);
+        self.go_on(looked);
+    }
+
+    /// Binds plans whose volumes are there, and gives up those that have none.
+    fn go_on(&mut self, looked: Looked) {
+        for plan in looked.ready {
+            // Without a binder the process is about to end.
+            let _ = self.plans.send(plan);
+        }
+        for GivenUp { plan, failed } in looked.given_up {
+            if !plan.ticket.withdraw() {
+                continue;
+            }
+            for bind in plan.binds {
+                let pod = bind.uid;
+                bind.held.store(false, Ordering::Release);
+                self.binding.remove(&pod);
+                let event = match &failed {
+                    Some((of, message)) if *of == pod => Event::BindFailed {
+                        pod,
+                        permanent: true,
+                        message: message.clone(),
+                    },
+                    _ => Event::BindWithdrawn { pod },
+                };
+                self.storyteller.note(&event, &self.scheduler);
+                // The engine refuses no such event.
+                let _ = self.scheduler.apply(event);
+            }
+        }
     }
 
     /// Stops attempts to bind members whose room the engine has given back.

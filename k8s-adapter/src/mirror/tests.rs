@@ -33,8 +33,29 @@ enum Step {
         group: u8,
         node: u8,
         shape: u8,
+        claims: u8,
     },
     PodGone(u8),
+    Claim {
+        claim: u8,
+        shape: u8,
+    },
+    Volume {
+        volume: u8,
+        shape: u8,
+    },
+    StorageClass {
+        class: u8,
+        shape: u8,
+    },
+    Limit {
+        node: u8,
+        count: u8,
+    },
+    StorageGone {
+        kind: u8,
+        number: u8,
+    },
     Class {
         value: i32,
     },
@@ -52,17 +73,128 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             min
         }),
         (0..3_u8, 0..3_u8).prop_map(|(group, dialect)| Step::GroupGone { group, dialect }),
-        (0..6_u8, 0..10_u8, 0..6_u8, 0..6_u8).prop_map(|(pod, group, node, shape)| Step::Pod {
-            pod,
-            group,
-            node,
-            shape
-        }),
+        (0..6_u8, 0..10_u8, 0..6_u8, 0..6_u8, 0..5_u8).prop_map(
+            |(pod, group, node, shape, claims)| Step::Pod {
+                pod,
+                group,
+                node,
+                shape,
+                claims
+            }
+        ),
+        (0..3_u8, 0..8_u8).prop_map(|(claim, shape)| Step::Claim { claim, shape }),
+        (0..3_u8, 0..6_u8).prop_map(|(volume, shape)| Step::Volume { volume, shape }),
+        (0..2_u8, 0..2_u8).prop_map(|(class, shape)| Step::StorageClass { class, shape }),
+        (0..3_u8, 0..3_u8).prop_map(|(node, count)| Step::Limit { node, count }),
+        (0..4_u8, 0..3_u8).prop_map(|(kind, number)| Step::StorageGone { kind, number }),
         (0..6_u8).prop_map(Step::PodGone),
         (0..3_i32).prop_map(|value| Step::Class { value }),
         Just(Step::Settle),
     ];
-    prop::collection::vec(step, 1..40)
+    prop::collection::vec(step, 1..50)
+}
+
+/// Kinds of storage, with their API version.
+const STORAGE: [(&str, &str, &str); 4] = [
+    ("", "v1", "PersistentVolumeClaim"),
+    ("", "v1", "PersistentVolume"),
+    ("storage.k8s.io", "storage.k8s.io/v1", "StorageClass"),
+    ("storage.k8s.io", "storage.k8s.io/v1", "CSINode"),
+];
+
+fn storage_name(kind: u8, number: u8) -> String {
+    match kind {
+        0 => format!("c{number}"),
+        1 => format!("v{number}"),
+        2 => ["local", "fast", "none"][usize::from(number)].to_owned(),
+        _ => format!("n{number}"),
+    }
+}
+
+fn storage(kind: u8, number: u8) -> Value {
+    let (_, version, word) = STORAGE[usize::from(kind)];
+    let name = storage_name(kind, number);
+    json!({"apiVersion": version, "kind": word, "metadata": {"name": name}})
+}
+
+fn claim(number: u8, shape: u8) -> Value {
+    let mut claim = storage(0, number);
+    claim["metadata"]["namespace"] = json!("default");
+    let size = if shape == 1 { "2Gi" } else { "1Gi" };
+    let mode = if shape == 5 {
+        "ReadWriteOncePod"
+    } else {
+        "ReadWriteOnce"
+    };
+    let class = if shape == 2 || shape == 6 {
+        "fast"
+    } else {
+        "local"
+    };
+    claim["spec"] = json!({"accessModes": [mode], "storageClassName": class,
+                           "resources": {"requests": {"storage": size}}});
+    match shape {
+        3..=5 => {
+            claim["metadata"]["annotations"] = json!({"pv.kubernetes.io/bind-completed": "yes"});
+            claim["spec"]["volumeName"] = json!(format!("v{}", shape % 3));
+        }
+        6 => {
+            claim["metadata"]["annotations"] = json!({"volume.kubernetes.io/selected-node": "n1"});
+        }
+        7 => claim["status"] = json!({"phase": "Lost"}),
+        _ => {}
+    }
+    claim
+}
+
+fn volume(number: u8, shape: u8) -> Value {
+    let mut volume = storage(1, number);
+    let size = if shape == 1 { "2Gi" } else { "1Gi" };
+    let class = if shape == 5 { "fast" } else { "local" };
+    let host = format!("n{}", number % 2);
+    volume["spec"] = json!({
+        "accessModes": ["ReadWriteOnce"], "storageClassName": class, "capacity": {"storage": size},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+            {"key": "kubernetes.io/hostname", "operator": "In", "values": [host]}]}]}}});
+    volume["status"] = json!({"phase": "Available"});
+    match shape {
+        2 => volume["spec"]["claimRef"] = json!({"namespace": "default", "name": "c0"}),
+        3 => volume["spec"]["csi"] = json!({"driver": "d", "volumeHandle": "h"}),
+        4 => volume["spec"]["nodeAffinity"] = json!(null),
+        _ => {}
+    }
+    volume
+}
+
+fn storage_class(number: u8, shape: u8) -> Value {
+    let mut class = storage(2, number);
+    class["provisioner"] = json!(["kubernetes.io/no-provisioner", "d"][usize::from(number)]);
+    class["volumeBindingMode"] = json!(["WaitForFirstConsumer", "Immediate"][usize::from(shape)]);
+    class
+}
+
+fn limit(node: u8, count: u8) -> Value {
+    let mut limit = storage(3, node);
+    let allocatable = if count == 2 {
+        json!({})
+    } else {
+        json!({"count": count})
+    };
+    limit["spec"] = json!({"drivers": [{"name": "d", "allocatable": allocatable}]});
+    limit
+}
+
+/// One object of each kind of storage that a dump must have, so that none of them counts as left out.
+fn base() -> Vec<Value> {
+    let named = |kind| {
+        let mut object = storage(kind, 0);
+        object["metadata"]["name"] = json!("base");
+        if kind == 0 {
+            object["metadata"]["namespace"] = json!("default");
+        }
+        object
+    };
+    (0..3).map(named).collect()
 }
 
 const API_VERSIONS: [&str; 3] = [
@@ -74,7 +206,8 @@ const API_VERSIONS: [&str; 3] = [
 fn node(node: u8, cards: u8) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": format!("n{node}")},
+        "metadata": {"name": format!("n{node}"),
+                     "labels": {"kubernetes.io/hostname": format!("n{node}")}},
         "status": {
             "allocatable": {"cpu": "8", "pods": "20", "nvidia.com/gpu": cards.to_string()},
             "conditions": [{"type": "Ready", "status": "True"}],
@@ -98,7 +231,7 @@ fn group(group: u8, dialect: u8, min: u8) -> Value {
     })
 }
 
-fn pod(pod: u8, group: u8, node: u8, shape: u8) -> Value {
+fn pod(pod: u8, group: u8, node: u8, shape: u8, claims: u8) -> Value {
     let mut labels = json!({"app": "a"});
     let mut annotations = json!({});
     let mut spec = json!({
@@ -128,13 +261,19 @@ fn pod(pod: u8, group: u8, node: u8, shape: u8) -> Value {
         }
         _ => {}
     }
+    let used: &[&str] = [&[][..], &[], &["c0"], &["c1", "c0"], &["c2"]][usize::from(claims)];
+    let volumes = used
+        .iter()
+        .map(|claim| json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}}));
+    spec["volumes"] = volumes.collect();
     if node < 3 {
         spec["nodeName"] = json!(format!("n{node}"));
     }
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
-            "name": format!("p{pod}"), "namespace": "default", "uid": format!("p{pod}-{shape}"),
+            "name": format!("p{pod}"), "namespace": "default",
+            "uid": format!("p{pod}-{shape}-{claims}"),
             "creationTimestamp": format!("2026-01-31T12:00:0{pod}Z"),
             "labels": labels, "annotations": annotations,
         },
@@ -179,7 +318,25 @@ fn play(step: &Step, objects: &mut Objects, mirror: &mut Mirror, told: &mut Vec<
             group,
             node,
             shape,
-        } => pod(number, group, node, shape),
+            claims,
+        } => pod(number, group, node, shape, claims),
+        Step::Claim {
+            claim: number,
+            shape,
+        } => claim(number, shape),
+        Step::Volume {
+            volume: number,
+            shape,
+        } => volume(number, shape),
+        Step::StorageClass { class, shape } => storage_class(class, shape),
+        Step::Limit { node, count } => limit(node, count),
+        Step::StorageGone { kind, number } => {
+            let (group, version, word) = STORAGE[usize::from(kind)];
+            let name = storage_name(kind, number);
+            let namespace = if kind == 0 { "default" } else { "" };
+            objects.remove(&(format!("{version} {word}"), name.clone()));
+            return mirror.object_gone(group, word, namespace, &name);
+        }
         Step::Class { value } => class(value),
         Step::NodeGone(number) => {
             let name = format!("n{number}");
@@ -273,6 +430,10 @@ proptest! {
         let mut mirror = Mirror::new(["gangline".to_owned()]);
         let mut objects = Objects::new();
         let mut told = Vec::new();
+        for object in base() {
+            mirror.object(document(&object));
+            objects.insert(key(&object), object);
+        }
         for step in &steps {
             play(step, &mut objects, &mut mirror, &mut told);
         }
@@ -298,7 +459,7 @@ proptest! {
 #[test]
 fn a_quiet_cluster_tells_nothing() {
     let mut mirror = Mirror::new(["gangline".to_owned()]);
-    for object in [node(0, 2), group(0, 1, 2), pod(0, 3, 9, 1)] {
+    for object in [node(0, 2), group(0, 1, 2), pod(0, 3, 9, 1, 0)] {
         for _ in 0..2 {
             match object["kind"].as_str().unwrap() {
                 "Node" => mirror.node(&serde_json::from_value(object.clone()).unwrap()),
@@ -308,7 +469,7 @@ fn a_quiet_cluster_tells_nothing() {
         }
     }
     assert_eq!(mirror.settle().len(), 3);
-    mirror.pod(&serde_json::from_value(pod(0, 3, 9, 1)).unwrap());
+    mirror.pod(&serde_json::from_value(pod(0, 3, 9, 1, 0)).unwrap());
     mirror.node(&serde_json::from_value(node(0, 2)).unwrap());
     mirror.object(document(&group(0, 1, 2)));
     assert_eq!(mirror.settle(), []);

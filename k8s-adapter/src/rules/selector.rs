@@ -58,7 +58,7 @@ pub(super) fn no_pods() -> LabelSelector {
 }
 
 /// The tests of a node selector term.
-pub(super) fn node_selector_term(
+pub(crate) fn node_selector_term(
     term: &api::NodeSelectorTerm,
     path: &FieldPath<'_>,
     problems: &mut Problems,

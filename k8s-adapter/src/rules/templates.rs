@@ -4,11 +4,11 @@
 //! passes: [`Templates::learn`] over all pods, then [`Templates::template`] for each.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
 };
 
-use gangline::request::{CardRequest, Template};
+use gangline::request::{CardRequest, NodeSelectorTerm, Template};
 
 use super::template;
 use crate::{api, problem::Problems};
@@ -79,6 +79,24 @@ impl Templates {
             cards: Some(cards),
             ..template.clone()
         })
+    }
+
+    /// The template with what volumes add: nodes that will do in place of its own required ones, and
+    /// amounts.
+    pub(crate) fn with_volumes(
+        &mut self,
+        template: &Template,
+        required: Option<Vec<NodeSelectorTerm>>,
+        amounts: &BTreeMap<String, i64>,
+    ) -> Arc<Template> {
+        let mut template = template.clone();
+        if required.is_some() {
+            template.nodes.required = required;
+        }
+        for (name, amount) in amounts {
+            *template.resources.entry(name.clone()).or_default() += amount;
+        }
+        self.share(template)
     }
 
     fn share(&mut self, template: Template) -> Arc<Template> {

@@ -3,6 +3,7 @@
 use crate::{
     intake::{Dialect, Kind},
     load::Document,
+    volumes,
 };
 
 /// Kinds whose controllers make pods.
@@ -22,6 +23,8 @@ pub(crate) enum Target {
     Node,
     Pod,
     PriorityClass,
+    /// Claims, volumes, and what says where volumes can be.
+    Volumes(volumes::Kind),
     Workload(Workload),
     /// The dialect of this number.
     Group(usize),
@@ -39,13 +42,37 @@ const fn kind(group: &'static str, kind: &'static str) -> Kind {
 }
 
 /// Kubernetes' own kinds that are no groups.
-const KINDS: [(Kind, Target); 9] = [
+const KINDS: [(Kind, Target); 15] = [
     (kind("", "Namespace"), Target::Namespace),
     (kind("", "Node"), Target::Node),
     (kind("", "Pod"), Target::Pod),
     (
         kind("scheduling.k8s.io", "PriorityClass"),
         Target::PriorityClass,
+    ),
+    (
+        kind("", "PersistentVolumeClaim"),
+        Target::Volumes(volumes::Kind::Claim),
+    ),
+    (
+        kind("", "PersistentVolume"),
+        Target::Volumes(volumes::Kind::Volume),
+    ),
+    (
+        kind("storage.k8s.io", "StorageClass"),
+        Target::Volumes(volumes::Kind::Class),
+    ),
+    (
+        kind("storage.k8s.io", "CSINode"),
+        Target::Volumes(volumes::Kind::Node),
+    ),
+    (
+        kind("storage.k8s.io", "CSIDriver"),
+        Target::Volumes(volumes::Kind::Driver),
+    ),
+    (
+        kind("storage.k8s.io", "CSIStorageCapacity"),
+        Target::Volumes(volumes::Kind::Capacity),
     ),
     (
         kind("apps", "Deployment"),
@@ -75,6 +102,15 @@ pub(crate) fn all(dialects: &[Box<dyn Dialect>]) -> impl Iterator<Item = (Kind, 
             .map(move |kind| (*kind, Target::Group(number)))
     });
     KINDS.into_iter().chain(groups)
+}
+
+/// What of its volumes' kinds an object is that is gone, if it is one.
+pub(crate) fn of_volumes(group: &str, name: &str) -> Option<volumes::Kind> {
+    let mut kinds = KINDS.iter();
+    kinds.find_map(|(kind, target)| match target {
+        Target::Volumes(volumes) if kind.group == group && kind.kind == name => Some(*volumes),
+        _ => None,
+    })
 }
 
 /// Who reads this document, or the `apiVersion`s that somebody would read.

@@ -16,7 +16,7 @@ const THROTTLED: Duration = Duration::from_secs(1);
 
 /// What is known after one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(in crate::live) enum Answer {
     /// The pod is bound where it should be.
     Bound,
     /// It is bound to another node.
@@ -82,7 +82,8 @@ pub(super) fn of_find(answer: Result<String, kube::Error>, bind: &Bind) -> Answe
     }
 }
 
-fn of_error(error: kube::Error) -> Answer {
+/// The meaning of an error.
+pub(in crate::live) fn of_error(error: kube::Error) -> Answer {
     let status = match error {
         kube::Error::Api(status) => status,
         // The request itself cannot be made, of a name that no pod has.

@@ -4,12 +4,15 @@ use tokio::sync::mpsc::{self, error::TryRecvError};
 
 use super::*;
 
+mod volumes;
+
 struct Harness {
     driver: Driver,
     lines: Lines,
     plans: UnboundedReceiver<Plan>,
     evictions: UnboundedReceiver<Eviction>,
     news: UnboundedReceiver<News>,
+    orders: UnboundedReceiver<Order>,
 }
 
 impl Harness {
@@ -19,12 +22,14 @@ impl Harness {
         let (plans, planned) = mpsc::unbounded_channel();
         let (evictions, evicted) = mpsc::unbounded_channel();
         let (news, told) = mpsc::unbounded_channel();
+        let (volumes, orders) = mpsc::unbounded_channel();
         let lines = Lines {
             changes,
             reports,
             plans,
             evictions,
             news,
+            volumes,
         };
         let names = BTreeSet::from(["gangline".to_owned()]);
         let health = Arc::default();
@@ -35,6 +40,7 @@ impl Harness {
             plans: planned,
             evictions: evicted,
             news: told,
+            orders,
         }
     }
 
