@@ -13,8 +13,9 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 /// All that may be changed: API group, resource, verb. Whoever adds a line says in docs/install.md why.
-const WRITES: [(&str, &str, &str); 10] = [
+const WRITES: [(&str, &str, &str); 11] = [
     ("", "persistentvolumeclaims", "patch"),
+    ("", "persistentvolumes", "patch"),
     ("", "pods/binding", "create"),
     ("", "pods/eviction", "create"),
     ("", "pods/status", "patch"),
