@@ -1,12 +1,15 @@
 # What a contributor needs, by name. The checks themselves are in .ci/check.
 .DEFAULT_GOAL := help
-.PHONY: help test fmt lint docs proof features deny deploy fuzz controlplane bench bench-gate oracle clean
+.PHONY: help test live fmt lint docs proof features deny deploy fuzz controlplane bench bench-gate oracle clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 test: ## everything that CI checks, cheap checks first
-	@.ci/check format lint docs proof deny deploy controlplane tests features fuzz
+	@.ci/check format lint docs proof deny tests features fuzz
+
+live: ## what needs Go: the Helm chart, and gangline run beside a real control plane (a quarter of an hour at first)
+	@.ci/check deploy controlplane live
 
 fmt: ## format the source
 	@.ci/format

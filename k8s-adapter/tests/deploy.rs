@@ -330,7 +330,7 @@ fn the_dashboard_shows_metrics_that_there_are() {
 }
 
 /// What needs the program with `gangline run` in it.
-#[cfg(feature = "live")]
+#[cfg(feature = "live-tests")]
 mod live {
     use std::{
         collections::BTreeSet,
