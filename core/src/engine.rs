@@ -168,6 +168,7 @@ pub struct Scheduler {
     dealt: Inventory,
     /// Who holds devices of a node, and which: kept for their memory too.
     holders: Vec<Holder>,
+    told: Vec<Option<Devices>>,
     held: Vec<Devices>,
     /// For the usual mix.
     asked: market::Asked,
@@ -208,6 +209,7 @@ impl Scheduler {
             decision_hash: 0,
             dealt: Inventory::default(),
             holders: Vec::new(),
+            told: Vec::new(),
             held: Vec::new(),
             asked: market::Asked::default(),
             placed_since_prices: 0,

@@ -20,6 +20,7 @@ use crate::{
         ask::{CardAsk, Part},
         hardware::{Hardware, Mode, Need},
         inventory::{Inventory, KindIx, Pool},
+        mig::ProfileIx,
         parts,
     },
     request::{Apart, CardWant},
@@ -36,7 +37,7 @@ pub(crate) struct Running<'a> {
 impl<'a> Running<'a> {
     /// What cannot be an answer to the request, because it is of another kind or more than it, counts
     /// as nothing told: a word on a pod must not block cards that the pod never asked for. `pool`: the
-    /// cards that it is about.
+    /// cards that it is about. Costs a look at each part; the other passes over pods do not.
     pub(crate) fn new(ask: &'a CardAsk, told: Option<Devices>, pool: Option<&Pool>) -> Self {
         let told = told.filter(|told| is_answer(ask, told, pool));
         Self { ask, told }
@@ -90,14 +91,10 @@ impl<'a> Running<'a> {
 /// The parts of some devices that are not among the others.
 fn without(devices: &Devices, others: &Devices) -> Devices {
     let mut others: SmallVec<[Slice; 8]> = others.slices().collect();
-    let mut rest = Devices::NONE;
-    for slice in devices.slices() {
-        match others.iter().position(|other| *other == slice) {
-            Some(at) => drop(others.remove(at)),
-            None => drop(rest.push(slice)),
-        }
-    }
-    rest
+    collected(devices.slices().filter(|slice| {
+        let at = others.iter().position(|other| other == slice);
+        at.map(|at| others.remove(at)).is_none()
+    }))
 }
 
 fn is_answer(ask: &CardAsk, told: &Devices, pool: Option<&Pool>) -> bool {
@@ -135,27 +132,22 @@ fn are_needed(ask: &CardAsk, told: impl Iterator<Item = Slice>, hardware: &Hardw
     let mut needs: SmallVec<[Option<Need>; 8]> = needs.collect();
     told.filter(|slice| slice.card != Slice::NO_CARD)
         .all(|slice| {
-            let instance = hardware.instance(slice.profile).filter(|(_, ix)| {
-                geometry
-                    .placements()
-                    .any(|place| place == (*ix, slice.start))
-            });
-            let serves = |need: &Option<Need>| match (need, instance) {
-                (Some(Need::Slice(profiles)), Some((_, ix))) => profiles.contains(&ix),
-                _ => false,
+            let (_, profile) = hardware.instance(slice.profile).unzip();
+            let is_place = |ix| {
+                let mut places = geometry.placements();
+                places.any(|place| place == (ix, slice.start))
             };
-            let at = needs.iter().position(serves);
-            at.map(|at| needs.remove(at)).is_some()
+            let at = needs.iter().position(|need| {
+                let need = need.as_ref();
+                need.is_some_and(|need| serves(need, profile))
+            });
+            profile.is_some_and(is_place) && at.map(|at| needs.remove(at)).is_some()
         })
 }
 
 /// The cards that parts are on.
 fn cards_of(devices: &Devices) -> CardSet {
-    let mut rebuilt = Devices::NONE;
-    for slice in devices.slices() {
-        rebuilt.push(slice);
-    }
-    rebuilt.cards
+    collected(devices.slices()).cards
 }
 
 /// Decides what all pods of a node hold, in the order given: first what was told, then what those who
@@ -201,6 +193,19 @@ pub(crate) fn settle<'a>(
     }
 }
 
+/// Looks at the cards as if just these of a kind were unhealthy.
+fn with_unhealthy<T>(
+    cards: &mut Inventory,
+    kind: KindIx,
+    unhealthy: CardSet,
+    look: impl FnOnce(&Inventory) -> T,
+) -> T {
+    let before = cards.set_unhealthy(kind, unhealthy);
+    let found = look(cards);
+    cards.set_unhealthy(kind, before);
+    found
+}
+
 /// Takes what a pod told as far as that can be: cards that are there and that nobody has, instances
 /// where they can exist, and shares and replicas even where their card has too little left. Which of
 /// the request's conditions they meet does not matter: they are there.
@@ -208,35 +213,46 @@ fn keep(cards: &mut Inventory, ask: &CardAsk, told: &Devices) -> Devices {
     if deal_exactly(cards, ask, told) {
         return *told;
     }
-    let mut kept = Devices::NONE;
-    let unhealthy = cards.set_unhealthy(ask.kind, CardSet::EMPTY);
-    if let Some(pool) = cards.pool(ask.kind) {
-        if ask.whole() > 0 {
-            let free = pool.all.difference(pool.used).difference(pool.parted);
-            kept = Devices::of_cards(told.cards.intersection(free));
-        } else if is_loose(told) {
-            kept = loose_parts(pool, ask, told.slices());
-        } else if ask.asks_slices() {
-            let mut matching = Matching::new(cards, pool, ask);
-            if let Some(matching) = &mut matching {
-                matching.picker.cards = open_cards(cards, pool, ask);
-            }
-            for slice in told.slices() {
-                if matching.as_mut().is_some_and(|them| them.place(slice)) {
-                    kept.push(slice);
-                }
-            }
-        } else {
-            for slice in told.slices() {
-                if can_share(cards, pool, ask, slice) {
-                    kept.push(slice);
-                }
-            }
-        }
-    }
-    cards.set_unhealthy(ask.kind, unhealthy);
+    let kept = with_unhealthy(cards, ask.kind, CardSet::EMPTY, |cards| {
+        cards
+            .pool(ask.kind)
+            .map(|pool| possible(cards, pool, ask, told))
+    });
+    let kept = kept.unwrap_or_default();
     cards.take(ask, &kept);
     kept
+}
+
+/// What can be of what was told.
+fn possible(cards: &Inventory, pool: &Pool, ask: &CardAsk, told: &Devices) -> Devices {
+    if ask.whole() > 0 {
+        return Devices::of_cards(told.cards.intersection(untouched(pool)));
+    }
+    if is_loose(told) {
+        return loose_parts(pool, ask, told.slices());
+    }
+    if !ask.asks_slices() {
+        let there = told.slices();
+        return collected(there.filter(|slice| can_share(cards, pool, ask, *slice)));
+    }
+    let Some(mut matching) = Matching::new(cards, pool, ask) else {
+        return Devices::NONE;
+    };
+    matching.picker.cards = open_cards(cards, pool, ask);
+    collected(told.slices().filter(|slice| matching.place(*slice)))
+}
+
+/// Cards that nobody has anything of, healthy or not.
+fn untouched(pool: &Pool) -> CardSet {
+    pool.all.difference(pool.used).difference(pool.parted)
+}
+
+fn collected(slices: impl Iterator<Item = Slice>) -> Devices {
+    let mut devices = Devices::NONE;
+    for slice in slices {
+        devices.push(slice);
+    }
+    devices
 }
 
 /// Cards that nobody has as a whole or for himself, whatever else the request wants of them.
@@ -292,9 +308,8 @@ fn can_share(cards: &Inventory, pool: &Pool, ask: &CardAsk, slice: Slice) -> boo
 
 /// Takes exactly these devices, healthy or not, if they can be had.
 fn deal_exactly(cards: &mut Inventory, ask: &CardAsk, devices: &Devices) -> bool {
-    let unhealthy = cards.set_unhealthy(ask.kind, CardSet::EMPTY);
-    let is_had = accepts(cards, ask, devices);
-    cards.set_unhealthy(ask.kind, unhealthy);
+    let accepts = |cards: &Inventory| accepts(cards, ask, devices);
+    let is_had = with_unhealthy(cards, ask.kind, CardSet::EMPTY, accepts);
     if is_had {
         cards.take(ask, devices);
     }
@@ -306,12 +321,11 @@ fn deal_exactly(cards: &mut Inventory, ask: &CardAsk, devices: &Devices) -> bool
 fn complete(cards: &mut Inventory, ask: &CardAsk, held: &mut Devices) {
     let mut found = card_of_its_own(cards, ask, held).or_else(|| more(cards, ask, held));
     if found.is_none() && ask.whole() == 0 {
-        let unhealthy = cards.set_unhealthy(ask.kind, CardSet::EMPTY);
-        let anyhow = unconditional(ask);
-        found = more(cards, ask, held)
-            .or_else(|| more(cards, &anyhow, held))
-            .or_else(|| Some(beyond(cards, ask, held)));
-        cards.set_unhealthy(ask.kind, unhealthy);
+        found = with_unhealthy(cards, ask.kind, CardSet::EMPTY, |cards| {
+            more(cards, ask, held)
+                .or_else(|| more(cards, &unconditional(ask), held))
+                .or_else(|| Some(beyond(cards, ask, held)))
+        });
     }
     let found = found.unwrap_or_else(|| some_cards(cards, ask, held));
     cards.take(ask, &found);
@@ -330,10 +344,7 @@ fn card_of_its_own(cards: &mut Inventory, ask: &CardAsk, held: &Devices) -> Opti
     }
     let pool = cards.pool(ask.kind)?;
     let taken = pool.unhealthy.union(pool.parted);
-    let unhealthy = cards.set_unhealthy(ask.kind, taken);
-    let found = choose(cards, ask);
-    cards.set_unhealthy(ask.kind, unhealthy);
-    found
+    with_unhealthy(cards, ask.kind, taken, |cards| choose(cards, ask))
 }
 
 /// The request without what only new members can rely on: a device plugin may give a pod that runs any
@@ -368,11 +379,7 @@ fn more(cards: &Inventory, ask: &CardAsk, held: &Devices) -> Option<Devices> {
     (picker.needs, picker.devices) = (matching.open, *held);
     let mut found = None;
     let _ = picker.walk(0, &mut |all| {
-        let mut added = Devices::NONE;
-        for slice in all.slices().skip(held.slices().count()) {
-            added.push(slice);
-        }
-        found = Some(added);
+        found = Some(collected(all.slices().skip(held.slices().count())));
         ControlFlow::Break(())
     });
     found
@@ -383,7 +390,7 @@ fn some_cards(cards: &Inventory, ask: &CardAsk, held: &Devices) -> Devices {
     let Some(pool) = cards.pool(ask.kind) else {
         return Devices::NONE;
     };
-    let free = pool.all.difference(pool.used).difference(pool.parted);
+    let free = untouched(pool);
     let missing = ask.whole().saturating_sub(held.cards.len());
     let mut found = CardSet::EMPTY;
     for source in [free.difference(pool.unhealthy), free] {
@@ -482,15 +489,19 @@ impl<'a> Matching<'a> {
 
     /// Forgets the need that a part serves which is counted already.
     fn forget(&mut self, slice: Slice) {
-        let instance = self.picker.hardware.instance(slice.profile);
-        let serves = |need: &Need| match (need, instance) {
-            (Need::Slice(profiles), Some((_, ix))) => profiles.contains(&ix),
-            (Need::Slice(_), None) => false,
-            (Need::Share(_) | Need::Replica, _) => true,
-        };
-        if let Some(at) = self.open.iter().position(serves) {
+        let (_, profile) = self.picker.hardware.instance(slice.profile).unzip();
+        let at = self.open.iter().position(|need| serves(need, profile));
+        if let Some(at) = at {
             self.open.remove(at);
         }
+    }
+}
+
+/// Whether a part is of the kind that is needed; `profile` is that of an instance.
+fn serves(need: &Need, profile: Option<ProfileIx>) -> bool {
+    match need {
+        Need::Slice(profiles) => profile.is_some_and(|profile| profiles.contains(&profile)),
+        Need::Share(_) | Need::Replica => true,
     }
 }
 
@@ -500,8 +511,7 @@ fn accepts(cards: &Inventory, ask: &CardAsk, devices: &Devices) -> bool {
         return devices.is_empty();
     };
     if ask.whole() > 0 {
-        let taken = pool.used.union(pool.parted);
-        return pool.all.difference(taken).contains_all(devices.cards)
+        return untouched(pool).contains_all(devices.cards)
             && devices.slices().next().is_none()
             && devices.cards.len() == ask.whole();
     }

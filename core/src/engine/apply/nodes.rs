@@ -15,7 +15,7 @@ use super::{
 use crate::{
     bits::CardSet,
     cluster::{NodeSpec, template::TemplateIx},
-    device::{self, Devices, KindIx, Running},
+    device::{self, CardAsk, Devices, KindIx, Running},
 };
 
 impl Scheduler {
@@ -107,9 +107,8 @@ impl Scheduler {
             return;
         }
         let mut charged = self.pods_on(node).iter().filter_map(|&pod| {
-            let (template, charge) = self.charge_of(pod)?;
-            let has_cards = self.cluster.template(template).cards.is_some();
-            has_cards.then_some(charge)
+            let (_, charge) = self.charge_of(pod)?;
+            self.ask_of(pod).map(|_| charge)
         });
         let assumed = charged.any(|charge| charge.told != Some(charge.devices));
         if assumed {
@@ -123,7 +122,7 @@ impl Scheduler {
         let mut holders = core::mem::take(&mut self.holders);
         holders.clear();
         holders.extend(self.pods_on(node).iter().filter_map(|&ix| {
-            let size = self.running(ix)?.ask.size();
+            let size = self.ask_of(ix)?.size();
             Some((Reverse(size), self.pods.get(ix.0)?.spec.uid, ix))
         }));
         if holders.is_empty() && !self.cluster.node(node).cards.is_in_doubt() {
@@ -135,8 +134,15 @@ impl Scheduler {
         let mut held = core::mem::take(&mut self.held);
         cards.clone_from(&self.cluster.node(node).cards);
         cards.empty();
+        // What was told is judged once, and looked at in several passes.
+        let mut told = core::mem::take(&mut self.told);
+        told.clear();
+        told.extend(holders.iter().map(|&(.., ix)| self.running(ix)?.told));
         let in_doubt = {
-            let running = holders.iter().filter_map(|&(.., ix)| self.running(ix));
+            let running = holders.iter().zip(&told).filter_map(|(&(.., ix), &told)| {
+                let ask = self.ask_of(ix)?;
+                Some(Running { ask, told })
+            });
             device::settle(&mut cards, running.clone(), &mut held);
             device::in_doubt(&cards, running, &held)
         };
@@ -144,7 +150,8 @@ impl Scheduler {
         if !in_doubt.is_empty() || self.cluster.node(node).cards.is_in_doubt() {
             self.cluster.set_in_doubt(node, &in_doubt);
         }
-        (self.dealt, self.held, self.holders) = (cards, held, holders);
+        (self.dealt, self.held) = (cards, held);
+        (self.holders, self.told) = (holders, told);
     }
 
     /// Charges holders with what they hold now, where that is not what they held.
@@ -155,31 +162,22 @@ impl Scheduler {
         holders: &[Holder],
         held: &[Devices],
     ) {
-        let changed = |engine: &Self, ix: PodIx, devices: &Devices| {
-            let (template, charge) = engine.charge_of(ix)?;
-            let changes = fresh == Some(ix) || charge.devices != *devices;
-            changes.then_some((template, charge))
-        };
         // Take all back first, so that no device is given twice on the way.
         let mut moved: SmallVec<[(PodIx, TemplateIx, Charge); 8]> = SmallVec::new();
-        for (&(.., ix), devices) in holders.iter().zip(held) {
-            let Some((template, charge)) = changed(self, ix, devices) else {
+        for (&(.., ix), &devices) in holders.iter().zip(held) {
+            let Some((template, charge)) = self.charge_of(ix) else {
                 continue;
             };
             if fresh != Some(ix) {
+                if charge.devices == devices {
+                    continue;
+                }
                 self.cluster.release(node, template, &charge.devices);
                 // What moves may make room for somebody who was refused.
                 self.loosened += 1;
                 self.changed += 1;
             }
-            moved.push((
-                ix,
-                template,
-                Charge {
-                    devices: *devices,
-                    ..charge
-                },
-            ));
+            moved.push((ix, template, Charge { devices, ..charge }));
         }
         for (ix, template, charge) in moved {
             self.cluster.charge(node, template, &charge.devices);
@@ -204,10 +202,16 @@ impl Scheduler {
 
     /// A charged pod that asks for cards.
     fn running(&self, ix: PodIx) -> Option<Running<'_>> {
-        let (template, charge) = self.charge_of(ix)?;
-        let ask = self.cluster.template(template).cards.as_ref()?;
+        let (_, charge) = self.charge_of(ix)?;
+        let ask = self.ask_of(ix)?;
         let pool = self.cluster.node(charge.node).cards.pool(ask.kind);
         Some(Running::new(ask, charge.told, pool))
+    }
+
+    /// What a pod asks of the device layer.
+    fn ask_of(&self, ix: PodIx) -> Option<&CardAsk> {
+        let pod = self.pods.get(ix.0)?;
+        self.cluster.template(pod.template).cards.as_ref()
     }
 }
 
