@@ -21,9 +21,10 @@ use gangline::{
 use crate::{
     api::{self, Labels, Pod, ResourceList},
     load::{Complaint, Document, Severity, Source},
+    member::{PodReader, pod_complaint},
     problem::{FieldPath, Problems, problem},
     rules,
-    volumes::PodVolume,
+    volumes::{self, PodVolume},
 };
 
 mod fields;
@@ -196,6 +197,35 @@ pub struct Member {
     pub labels: Labels,
     /// The claims that it uses.
     pub(crate) volumes: Vec<PodVolume>,
+}
+
+impl Member {
+    /// Reads a pod and the group that it names. What is wrong with it is told.
+    pub(crate) fn read(
+        pod: &api::Pod,
+        reader: &mut PodReader,
+        dialects: &[Box<dyn Dialect>],
+        source: &Source,
+        complaints: &mut Vec<Complaint>,
+    ) -> Self {
+        let mut problems = Problems::default();
+        let mut spec = reader.read(pod, &mut problems);
+        let told = problems.iter();
+        complaints.extend(told.map(|problem| pod_complaint(source, &spec, problem)));
+        let link = link(dialects, pod).unwrap_or_else(|problem| {
+            complaints.push(pod_complaint(source, &spec, &problem));
+            spec.problem = Some(problem).filter(|_| spec.node.is_none());
+            None
+        });
+        spec.gang = link.as_ref().map(|link| link.key.clone());
+        Self {
+            source: source.clone(),
+            spec,
+            link,
+            labels: pod.metadata.labels.clone(),
+            volumes: volumes::of_pod(pod),
+        }
+    }
 }
 
 /// The members of each group, by the key that they name.

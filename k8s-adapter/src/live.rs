@@ -18,10 +18,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use tokio::{
-    sync::{mpsc, watch as signal},
-    time,
-};
+use tokio::{sync::watch as signal, time};
 use tracing::info;
 
 mod bind;
@@ -32,6 +29,7 @@ mod evict;
 mod health;
 mod lease;
 mod line;
+mod pauses;
 mod report;
 mod request;
 mod storyteller;
@@ -164,20 +162,7 @@ async fn schedule(
     lost: impl Future<Output = ()>,
 ) -> Result<(), LiveError> {
     let requests = Requests::new(client.clone(), fence);
-    let (change_sender, changes) = mpsc::channel(WAITING_CHANGES);
-    let (report_sender, reports) = mpsc::unbounded_channel();
-    let (plans, plan_receiver) = mpsc::unbounded_channel();
-    let (evictions, eviction_receiver) = mpsc::unbounded_channel();
-    let (news, news_receiver) = mpsc::unbounded_channel();
-    let (volumes, volume_receiver) = mpsc::unbounded_channel();
-    let lines = Lines {
-        changes,
-        reports,
-        plans,
-        evictions,
-        news,
-        volumes,
-    };
+    let (lines, ends) = Lines::open(WAITING_CHANGES);
     let names = options.scheduler_names.iter().cloned().collect();
     let driver = Driver::new(
         names,
@@ -186,18 +171,14 @@ async fn schedule(
         &lines,
         Arc::clone(health),
     );
-    let binder = Binder::new(requests.clone(), report_sender.clone());
+    let binder = Binder::new(requests.clone(), ends.reports.clone());
 
-    let catalog = tokio::spawn(Catalog::new(client, change_sender).keep());
+    let catalog = tokio::spawn(Catalog::new(client, ends.changes).keep());
     let driver = tokio::spawn(driver.drive(lines));
-    let mut binder = tokio::spawn(binder.work(plan_receiver));
-    let evictor = tokio::spawn(evict::work(requests.clone(), eviction_receiver));
-    let volumes = tokio::spawn(volumes::work(
-        requests.clone(),
-        volume_receiver,
-        report_sender,
-    ));
-    let reporter = tokio::spawn(report::work(requests, news_receiver));
+    let mut binder = tokio::spawn(binder.work(ends.plans));
+    let evictor = tokio::spawn(evict::work(requests.clone(), ends.evictions));
+    let volumes = tokio::spawn(volumes::work(requests.clone(), ends.volumes, ends.reports));
+    let reporter = tokio::spawn(report::work(requests, ends.news));
     let driver_ends = driver.abort_handle();
     let mut lost = pin!(lost);
 

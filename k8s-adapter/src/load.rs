@@ -11,6 +11,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use gangline::gang::Problem;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
 
@@ -174,6 +175,12 @@ impl Document<'_> {
             accepted
         };
         self.complaint(Severity::Refused, field, value, accepted)
+    }
+
+    /// That this object is refused for something that an adapter function found.
+    pub(crate) fn refusal(&self, problem: &Problem) -> Box<Complaint> {
+        let object = self.object();
+        Box::new(Complaint::from_problem(&self.source, &object, problem))
     }
 
     /// A complaint about this object.

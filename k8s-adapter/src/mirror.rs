@@ -24,10 +24,10 @@ use crate::{
     api, cards,
     intake::{self, Dialect, Member, Roster, Surroundings},
     load::{Complaint, Document, Severity, Source},
-    member::{PodReader, pod_complaint},
+    member::PodReader,
     node::node_spec,
     problem::Problems,
-    volumes::{self, Judged, Volumes},
+    volumes::{Judged, Volumes},
     world::{
         kinds::{self, Target, target},
         levels,
@@ -122,31 +122,10 @@ impl Mirror {
                 self.changed_namespaces.insert(name.clone());
             }
         }
-        let mut problems = Problems::default();
-        let mut spec = self.reader.read(pod, &mut problems);
-        let source = Source::file("the cluster");
-        let complaints = problems
-            .iter()
-            .map(|problem| pod_complaint(&source, &spec, problem));
-        self.complaints.extend(complaints);
         let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name.0);
-        let link = match intake::link(&namespace.dialects, pod) {
-            Ok(link) => link,
-            Err(problem) => {
-                self.complaints
-                    .push(pod_complaint(&source, &spec, &problem));
-                spec.problem = Some(problem).filter(|_| spec.node.is_none());
-                None
-            }
-        };
-        spec.gang = link.as_ref().map(|link| link.key.clone());
-        let member = Member {
-            source,
-            spec,
-            link,
-            labels: pod.metadata.labels.clone(),
-            volumes: volumes::of_pod(pod),
-        };
+        let source = Source::file("the cluster");
+        let (reader, complaints) = (&mut self.reader, &mut self.complaints);
+        let member = Member::read(pod, reader, &namespace.dialects, &source, complaints);
         let before = namespace.pods.get(&name.1);
         if let Some(before) = before.filter(|before| before.member.spec.uid != member.spec.uid) {
             // Another pod of that name: the one before went unseen.
@@ -250,14 +229,7 @@ impl Mirror {
             Ok(Target::PriorityClass) => {
                 let class: api::PriorityClass = document.decode()?;
                 let inserted = self.reader.priorities.insert(&class);
-                inserted.map_err(|problem| {
-                    let source = &document.source;
-                    Box::new(Complaint::from_problem(
-                        source,
-                        &document.object(),
-                        &problem,
-                    ))
-                })?;
+                inserted.map_err(|problem| document.refusal(&problem))?;
                 self.touch_groups();
             }
             Ok(Target::Volumes(kind)) => {

@@ -16,7 +16,7 @@ use std::{
     sync::Arc,
 };
 
-use gangline::{Event, cluster::NodeSpec, gang::Problem, units::Nanos};
+use gangline::{Event, cluster::NodeSpec, units::Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -24,10 +24,10 @@ use crate::{
     expand::{self, ExistingPods},
     intake::{self, Dialect, Member, Roster, Surroundings},
     load::{self, Complaint, Document, LoadError, Severity, Sink},
-    member::{PodReader, pod_complaint},
+    member::PodReader,
     node::node_spec,
     problem::Problems,
-    volumes::{self, Volumes},
+    volumes::Volumes,
 };
 
 pub(crate) mod kinds;
@@ -362,7 +362,7 @@ impl<'p> Builder<'p> {
                 // Whatever cannot be read, the node is used.
                 let complaints = problems.iter().map(|problem| Complaint {
                     severity: Severity::Warning,
-                    ..*refusal(document, problem)
+                    ..*document.refusal(problem)
                 });
                 self.complaints.extend(complaints);
                 self.nodes.insert(node.name.clone(), node);
@@ -385,7 +385,7 @@ impl<'p> Builder<'p> {
             Target::PriorityClass => {
                 let class: api::PriorityClass = document.decode()?;
                 let inserted = self.reader.priorities.insert(&class);
-                inserted.map_err(|problem| refusal(document, &problem))?;
+                inserted.map_err(|problem| document.refusal(&problem))?;
             }
             Target::Volumes(kind) => {
                 let complaints = self.volumes.take(kind, document)?;
@@ -468,7 +468,7 @@ impl<'p> Builder<'p> {
                 )));
             }
         };
-        let pods = pods.map_err(|problem| refusal(document, &problem))?;
+        let pods = pods.map_err(|problem| document.refusal(&problem))?;
         // A deployment's pods belong to a replica set, which has the deployment's annotations.
         if let Some(owner) = pods.first().and_then(|pod| pod.metadata.controller()) {
             self.owners.take(&owner.kind, &owner.name, &metadata);
@@ -507,7 +507,7 @@ impl<'p> Builder<'p> {
         } else {
             let created = api::Timestamp(manifest.next());
             let made = expand::pod(&pod, &self.existing, created);
-            made.map_err(|problem| refusal(document, &problem))?
+            made.map_err(|problem| document.refusal(&problem))?
         };
         if let Some(pod) = pod {
             self.existing.add(&pod);
@@ -519,57 +519,30 @@ impl<'p> Builder<'p> {
     /// Takes a pod in. `created` is set for pods that would be made.
     fn pod(&mut self, pod: &api::Pod, source: &load::Source, created: Option<Nanos>) {
         self.reader.templates.learn(&pod.spec);
-        let mut problems = Problems::default();
-        let mut spec = self.reader.read(pod, &mut problems);
-        let object = format!("Pod {}/{}", spec.namespace, spec.name);
-        let complaints = problems.iter();
-        let complaints = complaints.map(|problem| pod_complaint(source, &spec, problem));
-        self.complaints.extend(complaints);
-        let link = match intake::link(&self.dialects, pod) {
-            Ok(link) => link,
-            Err(problem) => {
-                self.complaints.push(pod_complaint(source, &spec, &problem));
-                spec.problem = Some(problem).filter(|_| spec.node.is_none());
-                None
-            }
-        };
+        let (reader, complaints) = (&mut self.reader, &mut self.complaints);
+        let mut member = Member::read(pod, reader, &self.dialects, source, complaints);
+        let spec = &mut member.spec;
         let group = |metadata| intake::misplaced_group(&self.dialects, metadata);
-        if let Some((field, accepted)) = group(&pod.metadata).filter(|_| link.is_none()) {
+        if let Some((field, accepted)) = group(&pod.metadata).filter(|_| member.link.is_none()) {
             self.complaints.push(Complaint {
                 source: source.clone(),
-                object,
+                object: format!("Pod {}/{}", spec.namespace, spec.name),
                 field,
                 value: "names no group here".into(),
                 accepted,
                 severity: Severity::Warning,
             });
         }
-        spec.gang = link.as_ref().map(|link| link.key.clone());
         if let Some(created) = created {
             spec.created = created;
         }
         let times = [Some(spec.created), spec.started];
         self.latest = times.into_iter().flatten().fold(self.latest, Nanos::max);
-        let member = Member {
-            source: source.clone(),
-            spec,
-            link,
-            labels: pod.metadata.labels.clone(),
-            volumes: volumes::of_pod(pod),
-        };
         if created.is_some() && !member.volumes.is_empty() {
             self.made.push(pod.clone());
         }
         self.pods.take(member, created.is_some());
     }
-}
-
-fn refusal(document: &Document<'_>, problem: &Problem) -> Box<Complaint> {
-    Box::new(Complaint::from_problem(
-        &document.source,
-        &document.object(),
-        problem,
-    ))
 }
 
 impl Sink for Builder<'_> {

@@ -1,7 +1,7 @@
 //! Small clusters as YAML in, gangs as one line each out.
 
 use gangline::{
-    Event,
+    Config, Event, Scheduler,
     cluster::NodeSpec,
     gang::{GangSpec, Group, GroupKind, Minimum, PodSpec},
 };
@@ -23,6 +23,19 @@ pub(crate) fn world_with(dump: &str, manifest: &str, options: &Options) -> World
 }
 
 impl World {
+    /// An engine that was told all of it.
+    pub(crate) fn engine(&self) -> Scheduler {
+        let mut scheduler = Scheduler::new(Config {
+            levels: self.levels.clone(),
+            ..Config::default()
+        });
+        for event in &self.events {
+            let told = scheduler.apply(event.clone());
+            told.expect("an event that the engine takes");
+        }
+        scheduler
+    }
+
     pub(crate) fn gangs(&self) -> impl Iterator<Item = &GangSpec> {
         self.events.iter().filter_map(|event| match event {
             Event::Gang(gang) => Some(gang),

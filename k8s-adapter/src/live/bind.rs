@@ -20,7 +20,6 @@ use std::{
     time::Duration,
 };
 
-use backon::{BackoffBuilder as _, ExponentialBuilder};
 use gangline::units::Uid;
 use tokio::{
     sync::{
@@ -39,7 +38,7 @@ mod tests;
 
 pub(super) use answer::{Answer, of_error};
 
-use super::request::Requests;
+use super::{pauses::Pauses, request::Requests};
 
 /// So many binds are under way at a time.
 const AT_A_TIME: usize = 64;
@@ -194,12 +193,7 @@ impl Binder {
 
     /// Does what the answers ask for until there is an end.
     async fn carry_out(&self, bind: &Bind, mut slot: Option<OwnedSemaphorePermit>) -> Outcome {
-        let mut pauses = ExponentialBuilder::default()
-            .with_min_delay(FIRST_PAUSE)
-            .with_max_delay(LONGEST_PAUSE)
-            .with_jitter()
-            .without_max_times()
-            .build();
+        let mut pauses = Pauses::new(FIRST_PAUSE, LONGEST_PAUSE);
         // What was said when it did not work; a write whose end is not known is first looked for.
         let (mut said, mut told) = (String::new(), String::new());
         let (mut is_unclear, mut conflicts) = (false, 0);
@@ -249,8 +243,7 @@ impl Binder {
                 let message = said.clone();
                 self.report(bind, Outcome::Retrying { message });
             }
-            let pause = pauses.next().unwrap_or(LONGEST_PAUSE);
-            time::sleep(pause.max(least)).await;
+            time::sleep(pauses.next().max(least)).await;
             slot = self.slot().await;
         }
     }

@@ -20,7 +20,7 @@ use gangline::{
     units::{Nanos, Uid},
 };
 use tokio::{
-    sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender},
+    sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSender},
     time,
 };
 use tracing::{debug, info, warn};
@@ -64,6 +64,45 @@ pub(super) struct Lines {
     pub(super) news: UnboundedSender<News>,
     /// What to write about volumes.
     pub(super) volumes: UnboundedSender<Order>,
+}
+
+/// The other ends of [`Lines`].
+pub(super) struct Ends {
+    pub(super) changes: Sender<Change>,
+    pub(super) reports: UnboundedSender<Report>,
+    pub(super) plans: UnboundedReceiver<Plan>,
+    pub(super) evictions: UnboundedReceiver<Eviction>,
+    pub(super) news: UnboundedReceiver<News>,
+    pub(super) volumes: UnboundedReceiver<Order>,
+}
+
+impl Lines {
+    /// Lines on which at most so many changes wait.
+    pub(super) fn open(waiting_changes: usize) -> (Self, Ends) {
+        let (change_sender, changes) = mpsc::channel(waiting_changes);
+        let (report_sender, reports) = mpsc::unbounded_channel();
+        let (plans, plan_receiver) = mpsc::unbounded_channel();
+        let (evictions, eviction_receiver) = mpsc::unbounded_channel();
+        let (news, news_receiver) = mpsc::unbounded_channel();
+        let (volumes, volume_receiver) = mpsc::unbounded_channel();
+        let lines = Self {
+            changes,
+            reports,
+            plans,
+            evictions,
+            news,
+            volumes,
+        };
+        let ends = Ends {
+            changes: change_sender,
+            reports: report_sender,
+            plans: plan_receiver,
+            evictions: eviction_receiver,
+            news: news_receiver,
+            volumes: volume_receiver,
+        };
+        (lines, ends)
+    }
 }
 
 /// See the module's head.

@@ -6,7 +6,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use backon::{BackoffBuilder as _, ExponentialBuilder};
 use gangline::units::Uid;
 use kube::api::PostParams;
 use serde_json::json;
@@ -17,7 +16,10 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use super::request::{Requests, pods};
+use super::{
+    pauses::Pauses,
+    request::{Requests, pods},
+};
 
 /// So many evictions are asked for at a time.
 const AT_A_TIME: usize = 16;
@@ -51,12 +53,7 @@ impl Eviction {
     async fn carry_out(&self, requests: &Requests, slots: &Semaphore) {
         let (namespace, pod) = (&self.namespace, &self.name);
         info!(namespace, pod, "evicting: its gang cannot keep its minimum");
-        let mut pauses = ExponentialBuilder::default()
-            .with_min_delay(FIRST_PAUSE)
-            .with_max_delay(LONGEST_PAUSE)
-            .with_jitter()
-            .without_max_times()
-            .build();
+        let mut pauses = Pauses::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut said = String::new();
         loop {
             let slot = slots.acquire().await;
@@ -72,7 +69,7 @@ impl Eviction {
                 warn!(namespace, pod, "not evicted yet: {message}");
                 said = message;
             }
-            time::sleep(pauses.next().unwrap_or(LONGEST_PAUSE)).await;
+            time::sleep(pauses.next()).await;
         }
     }
 

@@ -21,7 +21,6 @@ use std::{
     time::Duration,
 };
 
-use backon::{BackoffBuilder as _, ExponentialBuilder};
 use gangline::units::{Nanos, Uid};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use kube::{
@@ -42,6 +41,7 @@ use tracing::{debug, info};
 
 use super::{
     bind::{Answer, Bind, Outcome, Plan, Report, of_error},
+    pauses::Pauses,
     request::Requests,
 };
 use crate::{
@@ -281,12 +281,7 @@ impl Order {
         slots: &Semaphore,
         reports: &UnboundedSender<Report>,
     ) {
-        let mut pauses = ExponentialBuilder::default()
-            .with_min_delay(FIRST_PAUSE)
-            .with_max_delay(LONGEST_PAUSE)
-            .with_jitter()
-            .without_max_times()
-            .build();
+        let mut pauses = Pauses::new(FIRST_PAUSE, LONGEST_PAUSE);
         let report = |outcome| {
             // Without a reader the process is about to end.
             let _ = reports.send(Report {
@@ -336,7 +331,7 @@ impl Order {
                 let message = format!("{}: {message}", self.write.object());
                 report(Outcome::Retrying { message });
             }
-            time::sleep(pauses.next().unwrap_or(LONGEST_PAUSE).max(least)).await;
+            time::sleep(pauses.next().max(least)).await;
         }
     }
 }

@@ -11,7 +11,6 @@
 
 use std::{collections::BTreeMap, mem, time::Duration};
 
-use backon::{BackoffBuilder as _, ExponentialBuilder};
 use gangline::units::Uid;
 use kube::{Client, api::ApiResource};
 use tokio::{
@@ -24,7 +23,7 @@ mod session;
 
 use session::Fault;
 
-use super::line::Line;
+use super::{line::Line, pauses::Pauses};
 use crate::{api, load::Document};
 
 /// The pauses between attempts to reach an API server that does not answer.
@@ -110,7 +109,7 @@ impl Watch {
 
     /// Follows the kind until it is gone or nobody listens any more.
     pub(super) async fn follow(mut self, client: Client) {
-        let mut pauses: Option<backon::ExponentialBackoff> = None;
+        let mut pauses: Option<Pauses> = None;
         loop {
             let (before, since) = (self.version.clone(), Instant::now());
             let message = match self.session(&client).await {
@@ -143,15 +142,8 @@ impl Watch {
             } else {
                 debug!(kind, "a watch is still interrupted: {message}");
             }
-            let pauses = pauses.get_or_insert_with(|| {
-                ExponentialBuilder::default()
-                    .with_min_delay(FIRST_PAUSE)
-                    .with_max_delay(LONGEST_PAUSE)
-                    .with_jitter()
-                    .without_max_times()
-                    .build()
-            });
-            time::sleep(pauses.next().unwrap_or(LONGEST_PAUSE)).await;
+            let pauses = pauses.get_or_insert_with(|| Pauses::new(FIRST_PAUSE, LONGEST_PAUSE));
+            time::sleep(pauses.next()).await;
         }
         debug!(kind = self.resource.kind, "the kind is gone");
         self.begin_list();

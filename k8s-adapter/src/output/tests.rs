@@ -1,6 +1,6 @@
 //! Views made by hand, as the engine would give them, and what becomes of them.
 
-use gangline::{Config, device::Devices, explain::Shortfall, units::Nanos};
+use gangline::{device::Devices, explain::Shortfall, units::Nanos};
 
 use super::*;
 
@@ -323,10 +323,7 @@ fn pods_that_all_run_without_their_group_object_do_not_wait() {
     };
     let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n".to_owned();
     let world = crate::intake::testing::world(&[node, pod("a"), pod("b")].concat());
-    let mut scheduler = Scheduler::new(Config::default());
-    for event in world.events {
-        scheduler.apply(event).unwrap();
-    }
+    let mut scheduler = world.engine();
     scheduler.decide(Nanos::ZERO);
     let report = Report::new(&scheduler, scheduler.gangs(), vec![], || {});
     let words: Vec<_> = report.gangs.iter().map(GangReport::word).collect();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gangline::{Config, Scheduler, engine::MemberState, request::NodeSelectorTerm};
+use gangline::{engine::MemberState, request::NodeSelectorTerm};
 
 use crate::{
     intake::testing::{world, world_with},
@@ -129,15 +129,7 @@ fn allowed(world: &World, pod: &str) -> String {
 
 /// Where each pod is planned to go, `-` for one that waits.
 fn placed(world: &World) -> String {
-    let mut scheduler = Scheduler::new(Config {
-        levels: world.levels.clone(),
-        ..Config::default()
-    });
-    for event in &world.events {
-        scheduler
-            .apply(event.clone())
-            .expect("an event that the engine takes");
-    }
+    let mut scheduler = world.engine();
     let mut places = std::collections::BTreeMap::new();
     for decision in scheduler.decide(world.now).to_vec() {
         for placement in scheduler.placements(&decision) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gangline::{Config, Event, Scheduler, explain::Reason, units::Nanos};
+use gangline::{Event, Scheduler, explain::Reason, units::Nanos};
 
 use super::{Options, World};
 use crate::{
@@ -301,15 +301,7 @@ fn a_pod_of_the_dump_without_a_name_is_refused() {
 
 /// The engine after one decision about the world.
 fn decided(world: &World) -> Scheduler {
-    let mut scheduler = Scheduler::new(Config {
-        levels: world.levels.clone(),
-        ..Config::default()
-    });
-    for event in &world.events {
-        scheduler
-            .apply(event.clone())
-            .expect("an event that the engine takes");
-    }
+    let mut scheduler = world.engine();
     scheduler.decide(world.now);
     scheduler
 }

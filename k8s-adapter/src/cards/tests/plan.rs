@@ -2,12 +2,9 @@
 
 use std::fmt::Write as _;
 
-use gangline::{Config, Scheduler};
-
 use crate::{
-    load,
+    intake::testing::world,
     output::{Report, text},
-    world::{Builder, Options},
 };
 
 /// Names of the pods that get a place, in the order of their names. They come one after the other.
@@ -22,19 +19,9 @@ fn placed(node: &str, pods: &[(&str, &str, &str)]) -> Vec<String> {
         )
         .unwrap();
     }
-    let options = Options::default();
-    let mut progress = |_, _| ();
-    let mut builder = Builder::new(&options, &mut progress);
-    builder.read(|builder| load::load_bytes("dump", yaml.as_bytes(), builder));
-    let world = builder.finish();
+    let world = world(&yaml);
     assert_eq!(world.complaints, [], "{yaml}");
-    let mut scheduler = Scheduler::new(Config {
-        levels: world.levels,
-        ..Config::default()
-    });
-    for event in world.events {
-        scheduler.apply(event).unwrap();
-    }
+    let mut scheduler = world.engine();
     while !scheduler.decide(world.now).is_empty() {}
     scheduler.check().unwrap();
     let report = Report::new(&scheduler, scheduler.gangs(), Vec::new(), || ());

@@ -2,25 +2,14 @@
 
 use std::fmt::Write as _;
 
-use gangline::{Config, Event, Scheduler, cluster::spec::CardMode, gang::PodSpec};
+use gangline::{Event, cluster::spec::CardMode, gang::PodSpec};
 
-use crate::{
-    load,
-    world::{Builder, Options, World},
-};
+use crate::{intake::testing::world as read, world::World};
 
 fn world(yaml: &str) -> World {
     let world = read(yaml);
     assert_eq!(world.complaints, [], "{yaml}");
     world
-}
-
-fn read(yaml: &str) -> World {
-    let options = Options::default();
-    let mut progress = |_, _| ();
-    let mut builder = Builder::new(&options, &mut progress);
-    builder.read(|builder| load::load_bytes("dump", yaml.as_bytes(), builder));
-    builder.finish()
 }
 
 fn modes(world: &World) -> Vec<CardMode> {
@@ -84,10 +73,7 @@ fn shares_of_one_group_of_kai_are_on_one_card() {
     let world = world(&yaml);
     let told = |name: &str| pod(&world, name).devices;
     assert_eq!([told("a"), told("b")], [None, None], "KAI tells no numbers");
-    let mut scheduler = Scheduler::new(Config::default());
-    for event in &world.events {
-        scheduler.apply(event.clone()).unwrap();
-    }
+    let scheduler = world.engine();
     let card = |name: &str| {
         let ledger = scheduler.ledger();
         let uid = pod(&world, name).uid;

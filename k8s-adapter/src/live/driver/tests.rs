@@ -1,6 +1,6 @@
 //! The driver without an API server: changes in, plans out.
 
-use tokio::sync::mpsc::{self, error::TryRecvError};
+use tokio::sync::mpsc::error::TryRecvError;
 
 use super::*;
 
@@ -17,30 +17,17 @@ struct Harness {
 
 impl Harness {
     fn new() -> Self {
-        let (_, changes) = mpsc::channel(1);
-        let (_, reports) = mpsc::unbounded_channel();
-        let (plans, planned) = mpsc::unbounded_channel();
-        let (evictions, evicted) = mpsc::unbounded_channel();
-        let (news, told) = mpsc::unbounded_channel();
-        let (volumes, orders) = mpsc::unbounded_channel();
-        let lines = Lines {
-            changes,
-            reports,
-            plans,
-            evictions,
-            news,
-            volumes,
-        };
+        let (lines, ends) = Lines::open(1);
         let names = BTreeSet::from(["gangline".to_owned()]);
         let health = Arc::default();
         let driver = Driver::new(names, Config::default(), Clock::start(), &lines, health);
         Self {
             driver,
             lines,
-            plans: planned,
-            evictions: evicted,
-            news: told,
-            orders,
+            plans: ends.plans,
+            evictions: ends.evictions,
+            news: ends.news,
+            orders: ends.volumes,
         }
     }
 

@@ -133,8 +133,8 @@ fn a_pod_is_bound_when_its_volume_is_made_and_nobody_else_waits_for_that() {
     assert_eq!(harness.driver.preparing.until(), None);
 }
 
-#[test]
-fn when_the_provisioner_gives_up_the_pod_is_decided_anew_with_that_as_the_reason() {
+/// A pod whose claim waits for the provisioner, and the node that was chosen for it.
+fn provisioning() -> (Harness, String) {
     let mut harness = Harness::with_classes();
     harness.claim("data", "made", 1, "", "");
     harness.pod_with("a", "data");
@@ -142,6 +142,12 @@ fn when_the_provisioner_gives_up_the_pod_is_decided_anew_with_that_as_the_reason
     let node = selected(&harness.writes());
     harness.claim("data", "made", 2, &node, "");
     assert!(harness.turn().is_empty());
+    (harness, node)
+}
+
+#[test]
+fn when_the_provisioner_gives_up_the_pod_is_decided_anew_with_that_as_the_reason() {
+    let (mut harness, node) = provisioning();
     harness.claim("data", "made", 3, "", "");
     assert!(harness.turn().is_empty());
     let told = harness.told();
@@ -155,13 +161,7 @@ fn when_the_provisioner_gives_up_the_pod_is_decided_anew_with_that_as_the_reason
 
 #[test]
 fn a_slow_volume_is_awaited_for_a_while_and_then_holds_no_room() {
-    let mut harness = Harness::with_classes();
-    harness.claim("data", "made", 1, "", "");
-    harness.pod_with("a", "data");
-    assert!(harness.turn().is_empty());
-    let node = selected(&harness.writes());
-    harness.claim("data", "made", 2, &node, "");
-    assert!(harness.turn().is_empty());
+    let (mut harness, node) = provisioning();
     let until = harness.driver.preparing.until().expect("it is awaited");
     let later = until.saturating_add(Nanos::from_secs(1));
     let driver = &mut harness.driver;
