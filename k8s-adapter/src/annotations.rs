@@ -25,13 +25,15 @@ pub(crate) const CARD_MEMORY: &str = "gangline.io/card-memory";
 pub(crate) const IDS: &str = "gangline.io/card-ids";
 pub(crate) const OVERHEAD: &str = "gangline.io/card-overhead";
 pub(crate) const MAX_RUNTIME: &str = "gangline.io/max-runtime";
+/// On pods, or on what controls them: so many of that owner's pods start together.
+pub(crate) const MIN_MEMBER: &str = "gangline.io/min-member";
 /// What `gangline run` writes on the pods that it binds: which devices, and which place in its gang.
 pub(crate) const DEVICES: &str = "gangline.io/devices";
 pub(crate) const RANK: &str = "gangline.io/rank";
 pub(crate) const LINKS: &str = "gangline.io/links";
 
 /// Those that a pod may have, as `docs/input.md` lists them.
-const OF_A_POD: [&str; 15] = [
+const OF_A_POD: [&str; 16] = [
     SLICE,
     SHARE_MEMORY,
     SHARE_COMPUTE,
@@ -45,6 +47,7 @@ const OF_A_POD: [&str; 15] = [
     IDS,
     OVERHEAD,
     MAX_RUNTIME,
+    MIN_MEMBER,
     DEVICES,
     RANK,
 ];
@@ -61,6 +64,9 @@ const OF_CARDS: [&str; 9] = [
     IDS,
     OVERHEAD,
 ];
+
+/// Those that an object which makes pods may have itself.
+pub(crate) const OF_A_WORKLOAD: [&str; 1] = [MIN_MEMBER];
 
 /// Those that a node may have, as `docs/input.md` lists them.
 const OF_A_NODE: [&str; 2] = [LINKS, CARDS];
@@ -81,10 +87,13 @@ pub(crate) fn about_cards(annotations: &Labels) -> impl Iterator<Item = &'static
     OF_CARDS.into_iter().filter(said)
 }
 
-/// Annotations of ours on an object that makes or groups pods, where nobody reads them.
-pub(crate) fn misplaced(annotations: &Labels) -> impl Iterator<Item = &str> {
+/// Annotations of ours on an object that makes or groups pods, but these, where nobody reads them.
+pub(crate) fn misplaced<'a>(
+    annotations: &'a Labels,
+    known: &[&str],
+) -> impl Iterator<Item = &'a str> {
     let keys = annotations.iter().map(|(key, _)| key);
-    keys.filter(|key| is_ours(key))
+    keys.filter(|key| is_ours(key) && !known.contains(key))
 }
 
 /// Whether a key is meant to be one of ours.

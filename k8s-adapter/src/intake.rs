@@ -5,7 +5,7 @@
 //! systems the pods decide which roles there are. Offline everything is known by then; a live
 //! scheduler calls [`Dialect::gangs`] again with the members of the group that an event touched. An
 //! object that cannot be honoured becomes a gang with a [`Problem`]: its pods wait with that reason,
-//! nobody else is harmed.
+//! nobody else is harmed. Pods whose group has no object yet stay linked to it and wait.
 //!
 //! To add a dialect: write its file, add it to [`dialects`].
 
@@ -31,7 +31,13 @@ use crate::{
 };
 
 mod fields;
+mod jobset;
+mod kueue;
+mod leaderworkerset;
+mod link;
 mod native;
+mod owner;
+mod roles;
 mod scheduler_plugins;
 mod store;
 #[cfg(test)]
@@ -39,25 +45,36 @@ pub(crate) mod testing;
 mod volcano;
 
 pub(crate) use fields::complain_of_unknown_fields;
+pub use link::{Link, Said, link};
+pub(crate) use owner::{Controller, follow as follow_owner};
 use store::Stored;
 
-/// All dialects. Their order decides nothing.
+/// All dialects. Where the groups of several follow from what made a pod, the first one's counts.
 pub fn dialects() -> Vec<Box<dyn Dialect>> {
     vec![
         Box::new(native::Native::default()),
-        Box::new(volcano::Volcano::default()),
         Box::new(scheduler_plugins::SchedulerPlugins::default()),
+        Box::new(leaderworkerset::LeaderWorkerSets::default()),
+        Box::new(jobset::JobSets::default()),
+        Box::new(kueue::Kueue),
+        Box::new(owner::OwnersPods),
+        Box::new(volcano::Volcano::default()),
     ]
 }
 
 /// A system that has groups of pods.
 pub trait Dialect: Send {
-    /// The objects that it reads.
-    fn kinds(&self) -> &'static [Kind];
+    /// The objects that it reads, if its groups have any.
+    fn kinds(&self) -> &'static [Kind] {
+        &[]
+    }
 
     /// Takes note of one of its objects; one of the same name replaces what was there. `arrival` is
     /// when an object counts as created that does not say so itself.
-    fn take(&mut self, document: &Document<'_>, arrival: Nanos) -> Result<(), Box<Complaint>>;
+    fn take(&mut self, document: &Document<'_>, arrival: Nanos) -> Result<(), Box<Complaint>> {
+        let _ = (document, arrival);
+        Ok(())
+    }
 
     /// The labels and annotations by which pods name their group.
     fn group_keys(&self) -> &'static [GroupKey] {
@@ -65,7 +82,9 @@ pub trait Dialect: Send {
     }
 
     /// An object is gone; of kinds that are not its own it knows nothing.
-    fn forget(&mut self, group: &str, kind: &str, namespace: &str, name: &str);
+    fn forget(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
+        let _ = (group, kind, namespace, name);
+    }
 
     /// The group that a pod names, if it names one of this dialect.
     fn link(&self, pod: &Pod) -> Option<Link>;
@@ -95,7 +114,7 @@ pub struct Kind {
     pub versions: &'static [&'static str],
     /// Kind.
     pub kind: &'static str,
-    /// The fields of its spec.
+    /// The fields of its spec; empty where they are not looked at.
     pub spec: &'static [Field],
 }
 
@@ -164,28 +183,6 @@ pub(crate) fn group_on_owner(
     group_keys(dialects).find_map(|key| key.anywhere(owner))
 }
 
-/// How a pod names its group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// The group.
-    pub key: GangKey,
-    /// Where the pod says so, such as `metadata.labels[...]`.
-    pub field: &'static str,
-    /// What the pod says about its place in the group; the dialect's own word.
-    pub task: Box<str>,
-    /// The group is not named but follows from the pod's owner.
-    pub implied: Option<Box<Implied>>,
-}
-
-/// What a group consists of that nobody wrote down.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Implied {
-    /// Kind and name of the owners whose annotations count, nearest first.
-    pub owners: Vec<(Box<str>, Box<str>)>,
-    /// The pod's own annotations that count.
-    pub annotations: BTreeMap<&'static str, Box<str>>,
-}
-
 /// A pod and the group that it names.
 #[derive(Clone, Debug)]
 pub struct Member {
@@ -195,6 +192,8 @@ pub struct Member {
     pub spec: PodSpec,
     /// The group that it names.
     pub link: Option<Link>,
+    /// What controls it: a word on that makes a group too.
+    pub(crate) controller: Option<Box<Controller>>,
     /// All its labels; its template keeps only those that some rule names.
     pub labels: Labels,
     /// The claims that it uses.
@@ -238,6 +237,7 @@ impl Member {
             source: source.clone(),
             spec,
             link,
+            controller: owner::controller(&pod.metadata),
             labels: pod.metadata.labels.clone(),
             volumes: volumes::of_pod(pod),
             card_ids: cards::ids_of(pod),
@@ -245,7 +245,7 @@ impl Member {
     }
 }
 
-/// The members of each group, by the key that they name.
+/// The members of each group, oldest first, by the key that they name.
 pub type Roster<'a> = BTreeMap<GangKey, Vec<&'a mut Member>>;
 
 /// What a dialect may need besides its own objects.
@@ -256,43 +256,6 @@ pub struct Surroundings<'a> {
     pub owner_annotation: &'a dyn Fn(&str, &str, &str, &str) -> Option<String>,
     /// Complaints go here.
     pub complaints: &'a mut Vec<Complaint>,
-}
-
-/// The one group that a pod names. A pod that names two is refused: either choice would be a guess.
-pub fn link(dialects: &[Box<dyn Dialect>], pod: &Pod) -> Result<Option<Link>, Problem> {
-    let links: Vec<_> = dialects
-        .iter()
-        .filter_map(|dialect| dialect.link(pod))
-        .collect();
-    // To pass it over would place the pod on its own, and its group in part.
-    if let Some(reference) = &pod.spec.workload_ref {
-        return Err(problem(
-            "UnsupportedGroup",
-            "spec.workloadRef",
-            format!(
-                "{}, as Kubernetes 1.35 wrote it; accepted: spec.schedulingGroup.podGroupName",
-                reference.name
-            ),
-        ));
-    }
-    let explicit = || links.iter().filter(|link| link.implied.is_none());
-    if explicit().count() > 1 {
-        let named: Vec<_> = explicit()
-            .map(|link| {
-                format!(
-                    "{} group {} ({})",
-                    link.key.source, link.key.name, link.field
-                )
-            })
-            .collect();
-        return Err(problem(
-            "AmbiguousGroup",
-            "metadata",
-            format!("the pod names {}; accepted: one group", named.join(" and ")),
-        ));
-    }
-    let explicit = explicit().next().cloned();
-    Ok(explicit.or_else(|| links.into_iter().next()))
 }
 
 /// A selector over labels; what is wrong with it first is the problem of the object that has it.
@@ -320,6 +283,18 @@ fn count(value: Option<i64>, absent: u32, least: u32, field: &str) -> Result<u32
         let message = format!("{value}; accepted: {least} to {MOST}");
         problem("InvalidMinimum", field, message)
     })
+}
+
+/// A whole number of members, from 1, that pods say in an annotation.
+fn said_count(word: Option<&str>, key: &str) -> Result<u32, Problem> {
+    let field = format!("metadata.annotations[{key}]");
+    let refuse = |said: &str| {
+        let message = format!("{said}; accepted: 1 to {MOST}");
+        problem("InvalidMinimum", &field, message)
+    };
+    let word = word.ok_or_else(|| refuse("missing"))?;
+    let number = word.parse().map_err(|_| refuse(&format!("{word:?}")))?;
+    count(Some(number), 1, 1, &field)
 }
 
 /// What fits the `int32` of all these APIs.
@@ -350,6 +325,32 @@ impl Surroundings<'_> {
             .map(|member| member.spec.priority)
             .max()
             .unwrap_or(0)
+    }
+
+    /// What pods of a group say in an annotation that should be alike on all: the oldest one's counts,
+    /// and another one's gets a word.
+    fn agreed<S>(
+        &mut self,
+        members: &[&mut Member],
+        key: &str,
+        stored: &Stored<S>,
+    ) -> Option<Box<str>> {
+        let word = |member: &Member| {
+            let said = member.link.as_ref()?.said.as_deref()?;
+            said.word(key).map(Box::from)
+        };
+        let agreed: Box<str> = members.iter().find_map(|member| word(member))?;
+        let others = members
+            .iter()
+            .filter_map(|member| Some((word(member)?, member)));
+        let other = others.into_iter().find(|(word, _)| *word != agreed);
+        if let Some((word, member)) = other {
+            let value = format!("{word} on pod {}", member.spec.name);
+            let accepted = format!("what the oldest pod of the group says, which counts: {agreed}");
+            let field = format!("metadata.annotations[{key}]");
+            self.warn(stored, &field, &value, &accepted);
+        }
+        Some(agreed)
     }
 
     /// Checks amounts that decide nothing here: the search counts the members themselves.

@@ -128,7 +128,8 @@ impl Mirror {
         let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name.0);
         let source = Source::file("the cluster");
         let (reader, complaints) = (&mut self.reader, &mut self.complaints);
-        let member = Member::read(pod, reader, &namespace.dialects, &source, complaints);
+        let mut member = Member::read(pod, reader, &namespace.dialects, &source, complaints);
+        intake::follow_owner(&mut member, &self.owners);
         let before = namespace.pods.get(&name.1);
         if let Some(before) = before.filter(|before| before.member.spec.uid != member.spec.uid) {
             // Another pod of that name: the one before went unseen.
@@ -266,8 +267,10 @@ impl Mirror {
                     metadata: api::ObjectMeta,
                 }
                 let Owner { metadata } = document.decode()?;
-                self.owners.take(&document.kind, &metadata.name, &metadata);
-                self.touch_groups_of(metadata.namespace_or_default());
+                if self.owners.take(&document.kind, &metadata.name, &metadata) {
+                    let namespace = metadata.namespace_or_default();
+                    self.touch_pods_of(namespace, &document.kind, &metadata.name);
+                }
             }
             Ok(Target::Group(number)) if document.namespace.is_empty() => {
                 let name = (document.kind.clone(), document.name.clone());
@@ -321,7 +324,9 @@ impl Mirror {
             }
             return;
         }
-        self.owners.forget(namespace, kind, name);
+        if self.owners.forget(namespace, kind, name) {
+            self.touch_pods_of(namespace, kind, name);
+        }
         if let Some(known) = self.namespaces.get_mut(namespace) {
             for dialect in &mut known.dialects {
                 dialect.forget(group, kind, namespace, name);
@@ -384,6 +389,24 @@ impl Mirror {
         if let Some(namespace) = self.namespaces.get_mut(name) {
             namespace.groups_changed = true;
             self.changed_namespaces.insert(name.to_owned());
+        }
+    }
+
+    /// What an owner says of its pods is not what it was: it may make a group of them, or none any more.
+    fn touch_pods_of(&mut self, namespace: &str, kind: &str, name: &str) {
+        self.touch_groups_of(namespace);
+        let Some(known) = self.namespaces.get_mut(namespace) else {
+            return;
+        };
+        let is_its = |member: &Member| {
+            let owner = member.controller.as_deref();
+            owner.is_some_and(|owner| (&*owner.0, &*owner.1) == (kind, name))
+        };
+        let pods = known.pods.iter_mut();
+        for (pod, Pod { member, .. }) in pods.filter(|(_, pod)| is_its(&pod.member)) {
+            if intake::follow_owner(member, &self.owners) {
+                known.changed_pods.insert(pod.clone());
+            }
         }
     }
 

@@ -123,12 +123,14 @@ const MAKES_PODS: [&str; 13] = [
 ];
 
 /// Of the kinds of these groups, those that certainly make pods: a file with nothing else is of no use.
-const MAKERS: [&str; 13] = [
+const MAKERS: [&str; 16] = [
     "CronJob",
+    "JAXJob",
     "Job",
     "JobSet",
     "LeaderWorkerSet",
     "MPIJob",
+    "PaddleJob",
     "PodCliqueSet",
     "PyTorchJob",
     "RayCluster",
@@ -137,6 +139,7 @@ const MAKERS: [&str; 13] = [
     "ReplicationController",
     "TFJob",
     "TrainJob",
+    "XGBoostJob",
 ];
 
 /// Any object that owns pods.
@@ -230,6 +233,9 @@ impl<'p> Builder<'p> {
     /// Groups meet their pods, levels are chosen, everything is put in order.
     pub fn finish(mut self) -> World {
         let mut members = self.members();
+        for member in &mut members {
+            intake::follow_owner(member, &self.owners);
+        }
         self.place_volumes(&mut members);
         let mut nodes = self.nodes;
         for node in nodes.values_mut() {
@@ -408,36 +414,45 @@ impl<'p> Builder<'p> {
                     intake::complain_of_unknown_fields(dialect.as_ref(), document, complaints);
                 }
                 let Owner { metadata } = document.decode()?;
-                self.complain_of_misplaced(&metadata, document, "on its pods");
+                self.complain_of_misplaced(&metadata, document, &[], "on its pods");
+                self.complain_of_maker(document, true)?;
             }
             Target::Nobody => {
-                let kind = match document.group() {
-                    "" => document.kind.clone(),
-                    group => format!("{}.{group}", document.kind),
-                };
-                *self.skipped.entry(kind.clone()).or_default() += 1;
-                // A dump is full of kinds that make no pods. Who plans a manifest of a kind that does
-                // must not read "nothing waits".
-                let is_maker = document.kind == "ReplicationController"
-                    || MAKES_PODS.contains(&document.group());
-                if self.manifest.is_some() && is_maker {
-                    if MAKERS.contains(&document.kind.as_str()) {
-                        self.refused.insert(Arc::clone(&document.source.file));
-                    } else {
-                        self.passed_over.insert(Arc::clone(&document.source.file));
-                    }
-                    let accepted = "a kind that is read: Pod, Job, StatefulSet, Deployment, \
-                                    ReplicaSet and groups of pods; its pods are not planned";
-                    return Err(Box::new(document.complaint(
-                        Severity::Warning,
-                        "kind",
-                        &kind,
-                        accepted,
-                    )));
-                }
+                *self.skipped.entry(full_kind(document)).or_default() += 1;
+                self.complain_of_maker(document, false)?;
             }
         }
         Ok(())
+    }
+
+    /// A dump is full of kinds that make no pods, or whose pods are there. Who plans a manifest of a
+    /// kind that makes pods must not read "nothing waits".
+    fn complain_of_maker(
+        &mut self,
+        document: &Document<'_>,
+        is_read: bool,
+    ) -> Result<(), Box<Complaint>> {
+        let is_maker = MAKERS.contains(&document.kind.as_str());
+        let may_make =
+            document.kind == "ReplicationController" || MAKES_PODS.contains(&document.group());
+        if self.manifest.is_none() || !may_make || is_read && !is_maker {
+            return Ok(());
+        }
+        let file = Arc::clone(&document.source.file);
+        if is_maker {
+            self.refused.insert(file);
+        } else {
+            self.passed_over.insert(file);
+        }
+        let accepted = "a kind that is read: Pod, Job, StatefulSet, Deployment, ReplicaSet and \
+                        groups of pods; its pods are not planned";
+        let kind = full_kind(document);
+        Err(Box::new(document.complaint(
+            Severity::Warning,
+            "kind",
+            &kind,
+            accepted,
+        )))
     }
 
     /// Names annotations of ours on an object whose pods do not get them.
@@ -445,9 +460,10 @@ impl<'p> Builder<'p> {
         &mut self,
         metadata: &api::ObjectMeta,
         document: &Document<'_>,
+        known: &[&str],
         accepted: &str,
     ) {
-        for key in annotations::misplaced(&metadata.annotations) {
+        for key in annotations::misplaced(&metadata.annotations, known) {
             let field = format!("metadata.annotations[{key}]");
             let value = "its pods do not get it";
             let complaint = document.complaint(Severity::Warning, field, value, accepted);
@@ -466,7 +482,8 @@ impl<'p> Builder<'p> {
         self.owners.take(&document.kind, &metadata.name, &metadata);
         if self.manifest.is_some() {
             let place = "in spec.template.metadata.annotations";
-            self.complain_of_misplaced(&metadata, document, place);
+            let known = &annotations::OF_A_WORKLOAD;
+            self.complain_of_misplaced(&metadata, document, known, place);
             fields::pod::complain_of_unknown_fields(document, &mut self.complaints);
         }
         let Some(manifest) = &mut self.manifest else {
@@ -565,6 +582,14 @@ impl<'p> Builder<'p> {
             self.made.push(pod.clone());
         }
         self.pods.take(member, created.is_some());
+    }
+}
+
+/// Kind and group, as `kubectl` names them.
+fn full_kind(document: &Document<'_>) -> String {
+    match document.group() {
+        "" => document.kind.clone(),
+        group => format!("{}.{group}", document.kind),
     }
 }
 

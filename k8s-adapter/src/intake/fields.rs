@@ -24,7 +24,9 @@ pub(crate) fn complain_of_unknown_fields(
     document: &Document<'_>,
     complaints: &mut Vec<Complaint>,
 ) {
-    let is_its = |kind: &&Kind| kind.group == document.group() && kind.kind == document.kind;
+    let is_its = |kind: &&Kind| {
+        kind.group == document.group() && kind.kind == document.kind && !kind.spec.is_empty()
+    };
     let kind = dialect.kinds().iter().find(is_its);
     // What cannot be decoded is complained about where it is taken in.
     if let (Some(kind), Ok(outline)) = (kind, document.decode::<Outline>()) {

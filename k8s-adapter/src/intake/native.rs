@@ -6,7 +6,7 @@
 //! [`tree`]). A `Workload` is what controllers make both from; only its absence is worth a word.
 
 use gangline::{
-    gang::{GangKey, GangSpec, Group, Problem, TopologyRule, spec::Disruption},
+    gang::{GangSpec, Group, Problem, TopologyRule, spec::Disruption},
     units::Nanos,
 };
 use serde::Deserialize;
@@ -287,16 +287,12 @@ impl Dialect for Native {
     fn link(&self, pod: &Pod) -> Option<Link> {
         let group = pod.spec.scheduling_group.as_ref()?;
         let name = Some(&group.pod_group_name).filter(|name| !name.is_empty())?;
-        Some(Link {
-            key: GangKey {
-                namespace: pod.metadata.namespace_or_default().into(),
-                name: name.to_string(),
-                source: SOURCE.into(),
-            },
-            field: "spec.schedulingGroup.podGroupName",
-            task: "".into(),
-            implied: None,
-        })
+        Some(Link::named(
+            pod,
+            SOURCE,
+            name,
+            "spec.schedulingGroup.podGroupName",
+        ))
     }
 
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {

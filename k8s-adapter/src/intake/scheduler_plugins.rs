@@ -4,10 +4,7 @@
 //! 60 seconds unless it says otherwise. `minResources` is checked but decides nothing: there it is a
 //! rough test on sums that saves the real one, here the real one is made.
 
-use gangline::{
-    gang::{GangKey, GangSpec},
-    units::Nanos,
-};
+use gangline::{gang::GangSpec, units::Nanos};
 use serde::Deserialize;
 
 use super::{
@@ -20,7 +17,7 @@ use crate::{
 };
 
 const SOURCE: &str = "scheduler-plugins";
-const LABEL: &str = "scheduling.x-k8s.io/pod-group";
+pub(super) const LABEL: &str = "scheduling.x-k8s.io/pod-group";
 /// The scheduler's own setting (`permitWaitingTimeSeconds`) is not in a dump; its default is.
 const DEFAULT_TIMEOUT: Nanos = Nanos::from_secs(60);
 
@@ -77,16 +74,8 @@ impl Dialect for SchedulerPlugins {
             .labels
             .get(LABEL)
             .filter(|name| !name.is_empty())?;
-        Some(Link {
-            key: GangKey {
-                namespace: pod.metadata.namespace_or_default().into(),
-                name: name.to_string(),
-                source: SOURCE.into(),
-            },
-            field: "metadata.labels[scheduling.x-k8s.io/pod-group]",
-            task: "".into(),
-            implied: None,
-        })
+        let field = "metadata.labels[scheduling.x-k8s.io/pod-group]";
+        Some(Link::named(pod, SOURCE, name, field))
     }
 
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {

@@ -14,6 +14,7 @@ use gangline::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
+use super::{Member, Roster, Surroundings, roles};
 use crate::{
     api::{Condition, ObjectMeta, or_default},
     load::{Complaint, Document, Source},
@@ -161,6 +162,55 @@ impl<S> Store<S> {
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, &Stored<S>)> {
         self.0.iter()
     }
+}
+
+impl<S> Store<S> {
+    /// The gangs of objects whose kind is not there for groups: those that have members, since such an
+    /// object may outlive its pods. `tree` makes the root, or says that the pods stand alone. Members
+    /// whose object is not there stay linked: it may come after them.
+    pub(super) fn gangs_with_members(
+        &self,
+        source: &str,
+        roster: &mut Roster<'_>,
+        around: &mut Surroundings<'_>,
+        tree: impl Fn(&str, &S, &mut [&mut Member]) -> Result<Option<Group>, Problem>,
+    ) -> Vec<GangSpec> {
+        let mut gangs = Vec::new();
+        let groups = roster.iter_mut().filter(|(key, _)| key.source == source);
+        for (key, members) in groups {
+            let name = (key.namespace.clone(), key.name.clone());
+            let Some(stored) = self.get(&name) else {
+                continue;
+            };
+            let root = stored.spec.as_ref().map_err(Clone::clone).and_then(|spec| {
+                let root = tree(&name.1, spec, members);
+                root.inspect_err(|problem| around.refuse(stored, problem))
+            });
+            match root {
+                Ok(Some(root)) => gangs.push(GangSpec {
+                    priority: around.priority(None, "", members, stored),
+                    ..stored.gang(&name, source, root)
+                }),
+                Ok(None) => roles::leave_alone(members),
+                Err(problem) => gangs.push(stored.invalid(&name, source, problem)),
+            }
+        }
+        gangs
+    }
+}
+
+/// A group that no object describes, which is as old as its oldest member; `None` without members.
+pub(super) fn unwritten(kind: &str, name: &Name, members: &[&mut Member]) -> Option<Stored<()>> {
+    let first = members.first()?;
+    let object = format!("{kind} {}/{}", name.0, name.1);
+    Some(Stored {
+        source: first.source.clone(),
+        uid: Uid::from_text(&object),
+        object,
+        created: first.spec.created,
+        started: false,
+        spec: Ok(()),
+    })
 }
 
 fn unreadable(complaint: &Complaint) -> Problem {

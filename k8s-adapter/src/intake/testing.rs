@@ -8,6 +8,14 @@ use gangline::{
 
 use crate::world::{Builder, Options, World};
 
+/// A pod of priority 5 that waits in the namespace `ml`, with this in its metadata.
+pub(crate) fn pod(name: &str, metadata: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: ml, {metadata}}}\n\
+         spec: {{priority: 5}}\n---\n"
+    )
+}
+
 /// The world of a dump.
 pub(crate) fn world(yaml: &str) -> World {
     world_with(yaml, "", &Options::default())

@@ -11,18 +11,20 @@ use std::collections::BTreeMap;
 
 use gangline::{
     cluster::NodeSpec,
-    gang::{GangKey, GangSpec, Group, Problem},
-    units::{Nanos, Uid},
+    gang::{GangSpec, Group, Problem},
+    units::Nanos,
 };
 use serde::Deserialize;
 
 use super::{
-    Dialect, Field, GroupKey, Implied, Kind, Link, Member, Roster, Surroundings,
-    store::{self, Store, Stored},
+    Dialect, Field, GroupKey, Kind, Link, Member, Roster, Said, Surroundings,
+    link::kind_and_name,
+    roles,
+    store::{self, Store},
 };
 use crate::{
     api::{LabelSelector, Pod, ResourceList, StringMap, or_default, whole_number},
-    load::{Complaint, Document, Source},
+    load::{Complaint, Document},
     problem::problem,
 };
 
@@ -180,25 +182,16 @@ impl Dialect for Volcano {
         let named = GROUP_NAME
             .iter()
             .find_map(|&(key, field)| Some((said(key)?.clone(), field)));
-        let (name, field, implied) = match named {
-            Some((name, field)) => (name, field, None),
-            None if &*pod.spec.scheduler_name == SCHEDULER => {
-                let (name, implied) = implied(pod)?;
-                (name, "spec.schedulerName", Some(Box::new(implied)))
-            }
+        let link = match named {
+            Some((name, field)) => Link::named(pod, SOURCE, &name, field),
+            None if &*pod.spec.scheduler_name == SCHEDULER => implied(pod)?,
             None => return None,
         };
         // Volcano reads the annotation; its job controller sets annotation and label alike.
         let task = said(TASK).or_else(|| pod.metadata.labels.get(TASK));
         Some(Link {
-            key: GangKey {
-                namespace: pod.metadata.namespace_or_default().into(),
-                name: name.into(),
-                source: SOURCE.into(),
-            },
-            field,
             task: task.cloned().unwrap_or_default(),
-            implied,
+            ..link
         })
     }
 
@@ -244,7 +237,7 @@ impl Dialect for Volcano {
 }
 
 /// The group that the controller makes for a pod without one, from its owner.
-fn implied(pod: &Pod) -> Option<(Box<str>, Implied)> {
+fn implied(pod: &Pod) -> Option<Link> {
     let owner = pod.metadata.controller();
     let identity = match owner {
         Some(owner) if owner.uid.is_empty() => format!("{}-{}", owner.kind, owner.name),
@@ -253,24 +246,15 @@ fn implied(pod: &Pod) -> Option<(Box<str>, Implied)> {
         None => return None,
     };
     let owners = pod.metadata.owner_references.iter();
-    let kept = [QUEUE_NAME, TOPOLOGY_MODE, TOPOLOGY_TIER]
-        .into_iter()
-        .filter_map(|key| {
-            pod.metadata
-                .annotations
-                .get(key)
-                .map(|value| (key, value.clone()))
-        });
-    let implied = Implied {
-        owners: owners
-            .map(|owner| (owner.kind.clone(), owner.name.clone()))
-            .collect(),
-        annotations: kept.collect(),
+    let said = Said {
+        owners: owners.map(kind_and_name).collect(),
+        ..Said::of(pod, [QUEUE_NAME, TOPOLOGY_MODE, TOPOLOGY_TIER])
     };
-    Some((
-        format!("podgroup-{}", identity.to_lowercase()).into(),
-        implied,
-    ))
+    let name = format!("podgroup-{}", identity.to_lowercase());
+    Some(Link {
+        said: Some(Box::new(said)),
+        ..Link::inferred(pod, SOURCE, &name, "spec.schedulerName")
+    })
 }
 
 impl Volcano {
@@ -282,13 +266,9 @@ impl Volcano {
         members: &mut [&mut Member],
         around: &mut Surroundings<'_>,
     ) -> Option<GangSpec> {
-        let first = members.iter().min_by(|one, other| {
-            let order = |member: &Member| (member.spec.created, member.spec.name.clone());
-            order(one).cmp(&order(other))
-        })?;
         // Pods that name a group which is not there stay linked: they wait for it.
-        let implied = first.link.as_ref()?.implied.as_deref()?;
-        let created = first.spec.created;
+        let link = members.first()?.link.as_ref()?;
+        let implied = link.said.as_deref().filter(|_| !link.explicit)?;
         let said = implied.owners.iter().find_map(|(kind, owner)| {
             (around.owner_annotation)(&name.0, kind, owner, GROUP_MIN_MEMBER)
         });
@@ -297,10 +277,10 @@ impl Volcano {
             .and_then(|said| said.parse::<i32>().ok())
             .filter(|&min| min >= 0);
         let min = min.map_or(1, i32::unsigned_abs);
-        let annotation = |key: &str| implied.annotations.get(key);
+        let annotation = |key: &str| implied.word(key);
         let topology = [TOPOLOGY_MODE, TOPOLOGY_TIER]
             .iter()
-            .any(|key| implied.annotations.contains_key(key));
+            .any(|key| annotation(key).is_some());
         let topology = topology.then(|| NetworkTopology {
             mode: annotation(TOPOLOGY_MODE)
                 .map(|mode| mode.to_lowercase().into())
@@ -309,22 +289,13 @@ impl Volcano {
             highest_tier_name: "".into(),
         });
         if min <= 1 && topology.is_none() {
-            for member in members {
-                member.spec.gang = None;
-            }
+            roles::leave_alone(members);
             return None;
         }
         let queue = annotation(QUEUE_NAME)
             .map(ToString::to_string)
             .unwrap_or_default();
-        let stored = Stored::<PodGroupSpec> {
-            source: Source::file(""),
-            object: format!("PodGroup {}/{}", name.0, name.1),
-            uid: Uid::from_text(&format!("PodGroup {}/{}", name.0, name.1)),
-            created,
-            started: false,
-            spec: Ok(PodGroupSpec::default()),
-        };
+        let stored = store::unwritten("PodGroup", name, members)?;
         let rule = self.tiers.rule(topology.as_ref(), "metadata.annotations");
         Some(match rule {
             Ok(topology) => GangSpec {

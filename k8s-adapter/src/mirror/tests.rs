@@ -28,6 +28,11 @@ enum Step {
         group: u8,
         dialect: u8,
     },
+    Owner {
+        owner: u8,
+        min: u8,
+    },
+    OwnerGone(u8),
     Pod {
         pod: u8,
         group: u8,
@@ -67,13 +72,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         (0..3_u8, 0..4_u8).prop_map(|(node, cards)| Step::Node { node, cards }),
         (0..3_u8).prop_map(Step::NodeGone),
-        (0..3_u8, 0..3_u8, 0..4_u8).prop_map(|(group, dialect, min)| Step::Group {
+        (0..3_u8, 0..4_u8, 0..4_u8).prop_map(|(group, dialect, min)| Step::Group {
             group,
             dialect,
             min
         }),
-        (0..3_u8, 0..3_u8).prop_map(|(group, dialect)| Step::GroupGone { group, dialect }),
-        (0..6_u8, 0..10_u8, 0..6_u8, 0..7_u8, 0..5_u8).prop_map(
+        (0..3_u8, 0..4_u8).prop_map(|(group, dialect)| Step::GroupGone { group, dialect }),
+        (0..3_u8, 0..4_u8).prop_map(|(owner, min)| Step::Owner { owner, min }),
+        (0..3_u8).prop_map(Step::OwnerGone),
+        (0..6_u8, 0..19_u8, 0..6_u8, 0..7_u8, 0..5_u8).prop_map(
             |(pod, group, node, shape, claims)| Step::Pod {
                 pod,
                 group,
@@ -197,10 +204,11 @@ fn base() -> Vec<Value> {
     (0..3).map(named).collect()
 }
 
-const API_VERSIONS: [&str; 3] = [
-    "scheduling.k8s.io/v1beta1",
-    "scheduling.volcano.sh/v1beta1",
-    "scheduling.x-k8s.io/v1alpha1",
+const GROUPS: [(&str, &str); 4] = [
+    ("scheduling.k8s.io/v1beta1", "PodGroup"),
+    ("scheduling.volcano.sh/v1beta1", "PodGroup"),
+    ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
+    ("jobset.x-k8s.io/v1alpha2", "JobSet"),
 ];
 
 fn node(node: u8, cards: u8) -> Value {
@@ -225,10 +233,12 @@ fn group(group: u8, dialect: u8, min: u8) -> Value {
     let spec = match dialect {
         0 => json!({"schedulingPolicy": {"gang": {"minCount": min}}, "priorityClassName": "c"}),
         1 => json!({"minMember": min, "priorityClassName": "c"}),
-        _ => json!({"minMember": min}),
+        2 => json!({"minMember": min}),
+        _ => json!({"replicatedJobs": [{"name": "w", "replicas": min}]}),
     };
+    let (version, kind) = GROUPS[usize::from(dialect)];
     json!({
-        "apiVersion": API_VERSIONS[usize::from(dialect)], "kind": "PodGroup",
+        "apiVersion": version, "kind": kind,
         "metadata": {
             "name": format!("g{group}"), "namespace": "default", "uid": format!("g{group}-{dialect}"),
             "creationTimestamp": "2026-01-31T12:00:00Z",
@@ -240,6 +250,7 @@ fn group(group: u8, dialect: u8, min: u8) -> Value {
 fn pod(pod: u8, group: u8, node: u8, shape: u8, claims: u8) -> Value {
     let mut labels = json!({"app": "a"});
     let mut annotations = json!({});
+    let mut owners = json!([]);
     let mut spec = json!({
         "schedulerName": if shape == 5 { "volcano" } else { "gangline" },
         "priority": 0,
@@ -250,6 +261,12 @@ fn pod(pod: u8, group: u8, node: u8, shape: u8, claims: u8) -> Value {
         0 => spec["schedulingGroup"] = json!({"podGroupName": name}),
         1 => annotations["scheduling.k8s.io/group-name"] = json!(name),
         2 => labels["scheduling.x-k8s.io/pod-group"] = json!(name),
+        3 => labels["jobset.sigs.k8s.io/jobset-name"] = json!(name),
+        4 => {
+            labels["kueue.x-k8s.io/pod-group-name"] = json!(name);
+            annotations["kueue.x-k8s.io/pod-group-total-count"] = json!(shape.to_string());
+        }
+        5 => owners = json!([{"kind": "Job", "name": name, "controller": true}]),
         _ => {}
     }
     match shape {
@@ -287,11 +304,22 @@ fn pod(pod: u8, group: u8, node: u8, shape: u8, claims: u8) -> Value {
             "name": format!("p{pod}"), "namespace": "default",
             "uid": format!("p{pod}-{shape}-{claims}"),
             "creationTimestamp": format!("2026-01-31T12:00:0{pod}Z"),
-            "labels": labels, "annotations": annotations,
+            "labels": labels, "annotations": annotations, "ownerReferences": owners,
         },
         "spec": spec,
         "status": {"phase": if node < 3 { "Running" } else { "Pending" }},
     })
+}
+
+/// A Job; with a minimum of 0 it says none.
+fn owner(owner: u8, min: u8) -> Value {
+    let annotations = match min {
+        0 => json!({}),
+        min => json!({"gangline.io/min-member": min.to_string()}),
+    };
+    let name = format!("g{owner}");
+    json!({"apiVersion": "batch/v1", "kind": "Job",
+           "metadata": {"name": name, "namespace": "default", "annotations": annotations}})
 }
 
 fn class(value: i32) -> Value {
@@ -349,6 +377,12 @@ fn play(step: &Step, objects: &mut Objects, mirror: &mut Mirror, told: &mut Vec<
             objects.remove(&(format!("{version} {word}"), name.clone()));
             return mirror.object_gone(group, word, namespace, &name);
         }
+        Step::Owner { owner: number, min } => owner(number, min),
+        Step::OwnerGone(number) => {
+            let name = format!("g{number}");
+            objects.remove(&("batch/v1 Job".into(), name.clone()));
+            return mirror.object_gone("batch", "Job", "default", &name);
+        }
         Step::Class { value } => class(value),
         Step::NodeGone(number) => {
             let name = format!("n{number}");
@@ -356,11 +390,11 @@ fn play(step: &Step, objects: &mut Objects, mirror: &mut Mirror, told: &mut Vec<
             return mirror.node_gone(&name);
         }
         Step::GroupGone { group, dialect } => {
-            let version = API_VERSIONS[usize::from(dialect)];
+            let (version, kind) = GROUPS[usize::from(dialect)];
             let name = format!("g{group}");
-            objects.remove(&(format!("{version} PodGroup"), name.clone()));
+            objects.remove(&(format!("{version} {kind}"), name.clone()));
             let (api_group, _) = version.split_once('/').unwrap();
-            return mirror.object_gone(api_group, "PodGroup", "default", &name);
+            return mirror.object_gone(api_group, kind, "default", &name);
         }
         Step::PodGone(number) => {
             let name = format!("p{number}");

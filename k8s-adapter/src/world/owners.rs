@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::api::ObjectMeta;
 
 /// Annotations of owners that dialects may ask for start with one of these.
-const KEPT: [&str; 1] = ["scheduling.volcano.sh/"];
+const KEPT: [&str; 3] = ["gangline.io/", "kai.scheduler/", "scheduling.volcano.sh/"];
 
 /// Namespace, kind and name.
 type Owner = (Box<str>, Box<str>, Box<str>);
@@ -18,8 +18,8 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
-    /// Takes note of the annotations of an owner.
-    pub(crate) fn take(&mut self, kind: &str, name: &str, metadata: &ObjectMeta) {
+    /// Takes note of the annotations of an owner. Returns whether they are others than before.
+    pub(crate) fn take(&mut self, kind: &str, name: &str, metadata: &ObjectMeta) -> bool {
         let kept = metadata
             .annotations
             .iter()
@@ -28,15 +28,18 @@ impl Owners {
         let kept: BTreeMap<_, _> = kept.collect();
         let owner = owner(metadata.namespace_or_default(), kind, name);
         if kept.is_empty() {
-            self.annotations.remove(&owner);
+            self.annotations.remove(&owner).is_some()
         } else {
-            self.annotations.insert(owner, kept);
+            let before = self.annotations.insert(owner, kept.clone());
+            before.as_ref() != Some(&kept)
         }
     }
 
-    /// An owner is gone.
-    pub(crate) fn forget(&mut self, namespace: &str, kind: &str, name: &str) {
-        self.annotations.remove(&owner(namespace, kind, name));
+    /// An owner is gone. Returns whether it had annotations.
+    pub(crate) fn forget(&mut self, namespace: &str, kind: &str, name: &str) -> bool {
+        self.annotations
+            .remove(&owner(namespace, kind, name))
+            .is_some()
     }
 
     /// An annotation of an owner.

@@ -83,7 +83,7 @@ apiVersion: apps/v1beta1
 kind: Deployment
 metadata: {name: d}
 ---
-apiVersion: scheduling.run.ai/v2alpha2
+apiVersion: example.com/v2alpha2
 kind: PodGroup
 metadata: {name: g, namespace: ml}
 ---
@@ -104,9 +104,9 @@ metadata: {labels: {a: b}}
         [
             "dump, document 3: Pod p: apiVersion: v2; accepted: v1",
             "dump, document 4: Deployment d: apiVersion: apps/v1beta1; accepted: apps/v1",
-            "dump, document 5: PodGroup ml/g: apiVersion: scheduling.run.ai/v2alpha2; accepted: \
-         scheduling.k8s.io/v1beta1, scheduling.k8s.io/v1alpha3, scheduling.volcano.sh/v1beta1, \
-         scheduling.x-k8s.io/v1alpha1",
+            "dump, document 5: PodGroup ml/g: apiVersion: example.com/v2alpha2; accepted: \
+         scheduling.k8s.io/v1beta1, scheduling.k8s.io/v1alpha3, scheduling.x-k8s.io/v1alpha1, \
+         scheduling.volcano.sh/v1beta1",
             "dump, document 6: Node: metadata.name: missing; accepted: a name",
         ]
     );

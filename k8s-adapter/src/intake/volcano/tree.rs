@@ -5,7 +5,7 @@
 //! `subGroupPolicy` each distinct set of label values is a leaf with its own topology rule, below one
 //! node for each policy. Pods of no task or policy form a leaf without a minimum.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use gangline::{
     gang::{Group, GroupKind, Minimum, Problem, TopologyRule},
@@ -15,6 +15,7 @@ use gangline::{
 use super::{
     super::{
         Member, Surroundings, count, label_selector,
+        roles::{self, Minima},
         store::{self, Stored},
     },
     PodGroupSpec, SubGroupPolicy,
@@ -23,8 +24,6 @@ use super::{
 use crate::{api::Labels, problem::FieldPath};
 
 const SPEC: FieldPath<'static> = FieldPath::root("spec");
-/// The leaf of pods without a task.
-const NO_TASK: &str = "(no task)";
 /// The leaf of pods that no policy selects.
 const NO_POLICY: &str = "(no sub-group)";
 
@@ -41,7 +40,7 @@ pub(super) fn build(
     let min = count(spec.min_member, 0, 0, "spec.minMember")?;
     let topology = tiers.rule(spec.network_topology.as_ref(), "spec.networkTopology")?;
     let tasks = task_minima(spec)?;
-    let mut least: u64 = tasks.values().map(|&min| u64::from(min)).sum();
+    let mut least = roles::sum(&tasks);
     let mut unused = |accepted: &str| {
         around.warn(stored, "spec.minTaskMember", "not used", accepted);
     };
@@ -58,52 +57,22 @@ pub(super) fn build(
         unused("a sum of at most minMember; as in Volcano only minMember counts");
         return Ok(with_topology(store::role(name, min), topology));
     } else {
-        by_task(&tasks, members)
+        roles::leaves(&tasks, members)
     };
-    Ok(with_topology(all_of(name, children, least, min), topology))
+    let root = roles::all_of(format!("podgroup/{name}"), children, least.max(min.into()));
+    Ok(with_topology(root, topology))
 }
 
 fn with_topology(group: Group, topology: TopologyRule) -> Group {
     Group { topology, ..group }
 }
 
-// Leaves are found by the names that pods give; inner nodes get names that no label can hold.
-
-/// A node that needs the minimum of each of its children (which together is `least` members), and
-/// `min` members over all of them. Children without a minimum may stay empty.
-fn all_of(name: &str, children: Vec<Group>, least: u64, min: u32) -> Group {
-    let least = u32::try_from(least).unwrap_or(u32::MAX);
-    let min = Minimum::Members(min.max(least).max(1));
-    Group {
-        name: format!("podgroup/{name}"),
-        topology: TopologyRule::default(),
-        kind: GroupKind::Group { min, children },
-    }
-}
-
-fn task_minima(spec: &PodGroupSpec) -> Result<BTreeMap<String, u32>, Problem> {
+fn task_minima(spec: &PodGroupSpec) -> Result<Minima, Problem> {
     let tasks = spec.min_task_member.iter().map(|(task, &min)| {
         let min = count(Some(min), 0, 0, &format!("spec.minTaskMember.{task}"))?;
         Ok((task.to_owned(), min))
     });
     tasks.collect()
-}
-
-fn by_task(tasks: &BTreeMap<String, u32>, members: &mut [&mut Member]) -> Vec<Group> {
-    let mut roles = tasks.clone();
-    for member in members {
-        let task = member
-            .link
-            .as_ref()
-            .map(|link| &*link.task)
-            .filter(|task| !task.is_empty());
-        task.unwrap_or(NO_TASK).clone_into(&mut member.spec.role);
-        roles.entry(member.spec.role.clone()).or_insert(0);
-    }
-    roles
-        .iter()
-        .map(|(task, &min)| store::role(task, min))
-        .collect()
 }
 
 /// One node for each policy, and how many members they need together.

@@ -1,0 +1,245 @@
+//! Groups of a `LeaderWorkerSet` (`leaderworkerset.x-k8s.io`): a leader and its workers.
+//!
+//! Each group is a gang of its own, of the leader and `size - 1` workers, called like its leader:
+//! `NAME-INDEX`. A surge replica during a rollout is one more of them. Pods carry the set's name and their
+//! group's number as labels and the size as an annotation, so the set itself only tells the
+//! `startupPolicy`. With `LeaderReady` the workers are made after the leader runs: to wait for
+//! them would be to wait for ever, so the leader starts alone and the workers then start whole.
+//! The set's `exclusive-topology` reaches pods as affinity, which counts by itself.
+
+use gangline::{gang::GangSpec, units::Nanos};
+use serde::Deserialize;
+
+use super::{
+    Dialect, Kind, Link, Member, Roster, Said, Surroundings, count,
+    roles::{self, Minima},
+    said_count,
+    store::{self, Store},
+};
+use crate::{
+    api::{Pod, or_default, whole_number},
+    load::{Complaint, Document},
+};
+
+const SOURCE: &str = "leaderworkerset";
+const API_GROUP: &str = "leaderworkerset.x-k8s.io";
+const KIND: &str = "LeaderWorkerSet";
+const NAME: &str = "leaderworkerset.sigs.k8s.io/name";
+const NAME_FIELD: &str = "metadata.labels[leaderworkerset.sigs.k8s.io/name]";
+const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
+const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
+const SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
+const LEADER: &str = "leader";
+const WORKER: &str = "worker";
+
+/// The dialect.
+#[derive(Debug, Default)]
+pub(super) struct LeaderWorkerSets {
+    sets: Store<SetSpec>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SetSpec {
+    #[serde(deserialize_with = "or_default")]
+    leader_worker_template: Template,
+    #[serde(deserialize_with = "or_default")]
+    startup_policy: Box<str>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Template {
+    #[serde(deserialize_with = "whole_number")]
+    size: Option<i64>,
+}
+
+impl Dialect for LeaderWorkerSets {
+    fn kinds(&self) -> &'static [Kind] {
+        &[Kind {
+            group: API_GROUP,
+            versions: &["v1"],
+            kind: KIND,
+            spec: &[],
+        }]
+    }
+
+    fn take(&mut self, document: &Document<'_>, arrival: Nanos) -> Result<(), Box<Complaint>> {
+        self.sets.take(document, true, arrival)
+    }
+
+    fn forget(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
+        if (group, kind) == (API_GROUP, KIND) {
+            self.sets.forget(namespace, name);
+        }
+    }
+
+    fn link(&self, pod: &Pod) -> Option<Link> {
+        let label = |key| pod.metadata.labels.get(key).filter(|text| !text.is_empty());
+        let (name, index) = (label(NAME)?, label(GROUP_INDEX)?);
+        let group = format!("{name}-{index}");
+        let is_leader = label(WORKER_INDEX).is_none_or(|index| &**index == "0");
+        Some(Link {
+            task: if is_leader { LEADER } else { WORKER }.into(),
+            said: Some(Box::new(Said::of(pod, [SIZE]))),
+            ..Link::inferred(pod, SOURCE, &group, NAME_FIELD)
+        })
+    }
+
+    fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {
+        let groups = roster.iter_mut().filter(|(key, _)| key.source == SOURCE);
+        let gangs = groups.filter_map(|(key, members)| {
+            let name = (key.namespace.clone(), key.name.clone());
+            self.gang(&name, members, around)
+        });
+        gangs.collect()
+    }
+}
+
+impl LeaderWorkerSets {
+    /// The gang of a group. Pods that do not say how many they are wait for their set.
+    fn gang(
+        &self,
+        name: &store::Name,
+        members: &mut [&mut Member],
+        around: &mut Surroundings<'_>,
+    ) -> Option<GangSpec> {
+        let stored = store::unwritten(KIND, name, members)?;
+        let (set, _) = name.1.rsplit_once('-')?;
+        let set = self.sets.get(&(name.0.clone(), set.to_owned()));
+        let spec = match set.map(|set| &set.spec) {
+            Some(Ok(spec)) => Some(spec),
+            Some(Err(problem)) => return Some(stored.invalid(name, SOURCE, problem.clone())),
+            None => None,
+        };
+        // What was true when the pods were made goes first: the set may have another size by now.
+        let size = if let Some(size) = around.agreed(members, SIZE, &stored) {
+            said_count(Some(&size), SIZE)
+        } else {
+            let size = spec?.leader_worker_template.size;
+            count(size, 1, 1, "spec.leaderWorkerTemplate.size")
+        };
+        let size = match size {
+            Ok(size) => size,
+            Err(problem) => {
+                around.refuse(&stored, &problem);
+                return Some(stored.invalid(name, SOURCE, problem));
+            }
+        };
+        if size == 1 {
+            roles::leave_alone(members);
+            return None;
+        }
+        let minima = [(LEADER, 1), (WORKER, size - 1)];
+        let minima = Minima::from(minima.map(|(role, min)| (role.to_owned(), min)));
+        let leaves = roles::leaves(&minima, members);
+        let root = format!("{SOURCE}/{}", name.1);
+        let root = if spec.is_some_and(|spec| &*spec.startup_policy == "LeaderReady") {
+            roles::enough_of(root, leaves, 1)
+        } else {
+            roles::all_of(root, leaves, roles::sum(&minima))
+        };
+        Some(GangSpec {
+            priority: around.priority(None, "", members, &stored),
+            ..stored.gang(name, SOURCE, root)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::intake::testing::{pod, world};
+
+    fn set(spec: &str) -> String {
+        format!(
+            "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\n\
+             metadata: {{name: vllm, namespace: ml}}\nspec: {{replicas: 2, {spec}}}\n---\n"
+        )
+    }
+
+    fn member(group: u32, worker: u32, size: &str) -> String {
+        let name = match worker {
+            0 => format!("vllm-{group}"),
+            worker => format!("vllm-{group}-{worker}"),
+        };
+        pod(
+            &name,
+            &format!(
+                "labels: {{leaderworkerset.sigs.k8s.io/name: vllm, \
+                 leaderworkerset.sigs.k8s.io/group-index: '{group}', \
+                 leaderworkerset.sigs.k8s.io/worker-index: '{worker}'}}, annotations: {{{size}}}"
+            ),
+        )
+    }
+
+    const THREE: &str = "leaderworkerset.sigs.k8s.io/size: '3'";
+
+    #[test]
+    fn each_replica_is_a_gang_of_its_leader_and_workers() {
+        let pods = [
+            member(0, 0, THREE),
+            member(0, 1, THREE),
+            member(1, 0, THREE),
+        ];
+        let world = world(&[set("leaderWorkerTemplate: {size: 3}"), pods.concat()].concat());
+        assert_eq!(
+            world.trees(),
+            [
+                "leaderworkerset/vllm-0: leaderworkerset/vllm-0[>=3: leader>=1, worker>=2]",
+                "leaderworkerset/vllm-1: leaderworkerset/vllm-1[>=3: leader>=1, worker>=2]",
+            ]
+        );
+        assert_eq!(
+            world.links(),
+            [
+                "vllm-0: leaderworkerset/vllm-0 leader",
+                "vllm-0-1: leaderworkerset/vllm-0 worker",
+                "vllm-1: leaderworkerset/vllm-1 leader",
+            ]
+        );
+        assert_eq!(world.gang("vllm-0").priority, 5);
+        assert!(world.complaints.is_empty(), "{:?}", world.complaint_lines());
+    }
+
+    #[test]
+    fn workers_that_are_made_late_are_not_waited_for() {
+        let late = set("startupPolicy: LeaderReady, leaderWorkerTemplate: {size: 3}");
+        let world = world(&[late, member(0, 0, THREE)].concat());
+        assert_eq!(
+            world.trees(),
+            ["leaderworkerset/vllm-0: leaderworkerset/vllm-0[1 of leader>=1, worker>=2]"]
+        );
+    }
+
+    #[test]
+    fn the_size_is_that_of_the_pods_or_of_the_set_and_without_both_they_wait() {
+        let size = |set: &str, pods: &str| world(&[set, pods].concat()).trees().concat();
+        let two = set("leaderWorkerTemplate: {size: 2}");
+        assert!(size("", &member(0, 0, THREE)).contains("worker>=2"));
+        assert!(size(&two, &member(0, 0, THREE)).contains("worker>=2"));
+        assert!(size(&two, &member(0, 0, "")).contains("worker>=1"));
+        let nothing = world(&member(0, 0, ""));
+        assert_eq!(nothing.trees(), [""; 0]);
+        assert_eq!(nothing.links(), ["vllm-0: leaderworkerset/vllm-0 "]);
+    }
+
+    #[test]
+    fn a_set_of_size_one_is_of_single_pods_and_a_senseless_size_is_named() {
+        let one = world(&member(0, 0, "leaderworkerset.sigs.k8s.io/size: '1'"));
+        assert_eq!(one.links(), ["vllm-0: alone"]);
+        for senseless in ["'0'", "many", "'-3'"] {
+            let size = format!("leaderworkerset.sigs.k8s.io/size: {senseless}");
+            let world = world(&member(0, 0, &size));
+            let problem = world.gang("vllm-0").problem.clone();
+            let code = problem.map(|problem| problem.code);
+            assert_eq!(code.as_deref(), Some("InvalidMinimum"), "{senseless}");
+            assert_eq!(world.complaint_lines().len(), 1, "{senseless}");
+        }
+    }
+
+    #[test]
+    fn a_group_that_a_pod_names_goes_before_its_set() {
+        let pods = member(0, 0, &format!("{THREE}, scheduling.k8s.io/group-name: g"));
+        assert_eq!(world(&pods).links(), ["vllm-0: volcano/g "]);
+    }
+}
