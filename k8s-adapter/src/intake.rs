@@ -32,6 +32,7 @@ use crate::{
 
 mod fields;
 mod jobset;
+mod kai;
 mod kueue;
 mod leaderworkerset;
 mod link;
@@ -54,6 +55,7 @@ pub fn dialects() -> Vec<Box<dyn Dialect>> {
     vec![
         Box::new(native::Native::default()),
         Box::new(scheduler_plugins::SchedulerPlugins::default()),
+        Box::new(kai::Kai::default()),
         Box::new(leaderworkerset::LeaderWorkerSets::default()),
         Box::new(jobset::JobSets::default()),
         Box::new(kueue::Kueue),

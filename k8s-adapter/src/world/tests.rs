@@ -106,7 +106,7 @@ metadata: {labels: {a: b}}
             "dump, document 4: Deployment d: apiVersion: apps/v1beta1; accepted: apps/v1",
             "dump, document 5: PodGroup ml/g: apiVersion: example.com/v2alpha2; accepted: \
          scheduling.k8s.io/v1beta1, scheduling.k8s.io/v1alpha3, scheduling.x-k8s.io/v1alpha1, \
-         scheduling.volcano.sh/v1beta1",
+         scheduling.run.ai/v2alpha2, scheduling.volcano.sh/v1beta1",
             "dump, document 6: Node: metadata.name: missing; accepted: a name",
         ]
     );
