@@ -33,6 +33,7 @@ use crate::{
 mod fields;
 mod jobset;
 mod kai;
+mod koordinator;
 mod kueue;
 mod leaderworkerset;
 mod link;
@@ -56,6 +57,7 @@ pub fn dialects() -> Vec<Box<dyn Dialect>> {
         Box::new(native::Native::default()),
         Box::new(scheduler_plugins::SchedulerPlugins::default()),
         Box::new(kai::Kai::default()),
+        Box::new(koordinator::Koordinator),
         Box::new(leaderworkerset::LeaderWorkerSets::default()),
         Box::new(jobset::JobSets::default()),
         Box::new(kueue::Kueue),
