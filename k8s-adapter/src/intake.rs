@@ -34,6 +34,7 @@ mod fields;
 mod jobset;
 mod kai;
 mod koordinator;
+mod kubeflow;
 mod kueue;
 mod leaderworkerset;
 mod link;
@@ -60,6 +61,7 @@ pub fn dialects() -> Vec<Box<dyn Dialect>> {
         Box::new(koordinator::Koordinator),
         Box::new(leaderworkerset::LeaderWorkerSets::default()),
         Box::new(jobset::JobSets::default()),
+        Box::new(kubeflow::Kubeflow::default()),
         Box::new(kueue::Kueue),
         Box::new(owner::OwnersPods),
         Box::new(volcano::Volcano::default()),
