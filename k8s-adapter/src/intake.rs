@@ -46,6 +46,7 @@ mod store;
 #[cfg(test)]
 pub(crate) mod testing;
 mod volcano;
+mod yunikorn;
 
 pub(crate) use fields::complain_of_unknown_fields;
 pub use link::{Link, Said, link};
@@ -59,6 +60,7 @@ pub fn dialects() -> Vec<Box<dyn Dialect>> {
         Box::new(scheduler_plugins::SchedulerPlugins::default()),
         Box::new(kai::Kai::default()),
         Box::new(koordinator::Koordinator),
+        Box::new(yunikorn::YuniKorn),
         Box::new(leaderworkerset::LeaderWorkerSets::default()),
         Box::new(jobset::JobSets::default()),
         Box::new(kubeflow::Kubeflow::default()),
