@@ -40,6 +40,7 @@ mod leaderworkerset;
 mod link;
 mod native;
 mod owner;
+mod ray;
 mod roles;
 mod scheduler_plugins;
 mod store;
@@ -64,6 +65,7 @@ pub fn dialects() -> Vec<Box<dyn Dialect>> {
         Box::new(leaderworkerset::LeaderWorkerSets::default()),
         Box::new(jobset::JobSets::default()),
         Box::new(kubeflow::Kubeflow::default()),
+        Box::new(ray::Ray::default()),
         Box::new(kueue::Kueue),
         Box::new(owner::OwnersPods),
         Box::new(volcano::Volcano::default()),
