@@ -86,6 +86,20 @@ spec: {minMember: 2}
     beside(data, &healthy(group, link, ""));
 }
 
+/// Groups that no object of their own describes, or one of KAI's or Grove's: of owners, labels and
+/// annotations. The healthy gang is a `JobSet`.
+pub fn other_groups(data: &[u8]) {
+    let group = "---
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: healthy, namespace: healthy}
+spec: {replicatedJobs: [{name: healthy, replicas: 2}]}
+";
+    let link = "labels: {jobset.sigs.k8s.io/jobset-name: healthy, \
+                jobset.sigs.k8s.io/replicatedjob-name: healthy}";
+    beside(data, &healthy(group, link, ""));
+}
+
 fn beside(data: &[u8], healthy: &str) {
     let alone = read(&[healthy.as_bytes()]);
     let both = read(&[data, healthy.as_bytes()]);

@@ -21,7 +21,7 @@ mod selectors;
 mod snapshot;
 
 pub use allocator::allocator;
-pub use dialects::{native, scheduler_plugins, volcano};
+pub use dialects::{native, other_groups, scheduler_plugins, volcano};
 pub use documents::documents;
 pub use engine::engine;
 pub use links::links;
@@ -41,6 +41,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("engine", engine),
     ("links", links),
     ("native", native),
+    ("other_groups", other_groups),
     ("parts", parts),
     ("quantity", quantity),
     ("scenario", scenario),

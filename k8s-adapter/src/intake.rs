@@ -31,6 +31,7 @@ use crate::{
 };
 
 mod fields;
+mod grove;
 mod jobset;
 mod kai;
 mod koordinator;
@@ -62,6 +63,7 @@ pub fn dialects() -> Vec<Box<dyn Dialect>> {
         Box::new(kai::Kai::default()),
         Box::new(koordinator::Koordinator),
         Box::new(yunikorn::YuniKorn),
+        Box::new(grove::Grove::default()),
         Box::new(leaderworkerset::LeaderWorkerSets::default()),
         Box::new(jobset::JobSets::default()),
         Box::new(kubeflow::Kubeflow::default()),
