@@ -16,9 +16,13 @@ use std::{
 
 use kube::{
     Client, Config,
+    client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use tokio::{sync::watch as signal, time};
+use tokio::{
+    sync::{mpsc, watch as signal},
+    time,
+};
 use tracing::info;
 
 mod bind;
@@ -29,9 +33,12 @@ mod evict;
 mod health;
 mod lease;
 mod line;
+mod metrics;
 mod pauses;
+mod questions;
 mod report;
 mod request;
+mod starts;
 mod storyteller;
 mod volumes;
 mod watch;
@@ -40,9 +47,11 @@ use bind::Binder;
 use catalog::Catalog;
 use clock::Clock;
 use driver::{Driver, Lines};
-use health::Health;
+use health::{Health, Known};
 pub use lease::Election;
 use lease::{Fence, Lease};
+use metrics::{Counting, Metrics};
+use questions::{Question, Questions};
 use request::Requests;
 
 /// So many changes wait for the driver at most; then the watches wait.
@@ -61,7 +70,7 @@ pub struct Options {
     pub context: Option<String>,
     /// The `schedulerName`s that are answered for.
     pub scheduler_names: Vec<String>,
-    /// Where `/healthz` and `/readyz` are answered.
+    /// Where `/healthz`, `/readyz` and `/metrics` are answered.
     pub listen: Option<SocketAddr>,
     /// Which of several instances schedules; `None`: this one, whatever others do.
     pub election: Option<Election>,
@@ -101,8 +110,15 @@ pub enum LiveError {
 
 /// Runs the scheduler until `stop` ends: then nothing new is decided, and what is being bound is bound.
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(), LiveError> {
-    let client = connect(&options).await?;
+    let metrics = Arc::new(Metrics::new());
+    let client = connect(&options, &metrics).await?;
     let health = Arc::new(Health::default());
+    let (questions, asked) = Questions::open();
+    let known = Known {
+        health: Arc::clone(&health),
+        metrics: Arc::clone(&metrics),
+        questions,
+    };
     let (stopping, mut is_stopping) = signal::channel(false);
     let server = async {
         let Some(address) = options.listen else {
@@ -112,7 +128,7 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
             // Without a sender it is over as well.
             let _ = is_stopping.wait_for(|stops| *stops).await;
         };
-        let served = health::serve(address, Arc::clone(&health), stopped).await;
+        let served = health::serve(address, known, stopped).await;
         served.map_err(|error| LiveError::Listen { address, error })
     };
     let mut lease = options
@@ -139,7 +155,12 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
                 None => std::future::pending().await,
             }
         };
-        schedule(client, fence, &options, &health, stop, lost).await
+        let parts = Parts {
+            health,
+            metrics,
+            asked,
+        };
+        schedule(client, fence, &options, parts, stop, lost).await
     };
     let outcome = tokio::select! {
         outcome = work => outcome,
@@ -152,15 +173,27 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
     outcome
 }
 
+/// What the scheduler shares with whoever answers for it.
+struct Parts {
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+    asked: mpsc::Receiver<Question>,
+}
+
 /// Schedules until `stop` ends, or `lost`: then nothing is finished, since others have begun.
 async fn schedule(
     client: Client,
     fence: Fence,
     options: &Options,
-    health: &Arc<Health>,
+    parts: Parts,
     stop: impl Future<Output = ()>,
     lost: impl Future<Output = ()>,
 ) -> Result<(), LiveError> {
+    let Parts {
+        health,
+        metrics,
+        asked,
+    } = parts;
     let requests = Requests::new(client.clone(), fence);
     let (lines, ends) = Lines::open(WAITING_CHANGES);
     let names = options.scheduler_names.iter().cloned().collect();
@@ -169,14 +202,16 @@ async fn schedule(
         options.engine.clone(),
         Clock::start(),
         &lines,
-        Arc::clone(health),
+        health,
+        Arc::clone(&metrics),
     );
-    let binder = Binder::new(requests.clone(), ends.reports.clone());
+    metrics.count_backlog_of(ends.changes.downgrade());
+    let binder = Binder::new(requests.clone(), ends.reports.clone(), Arc::clone(&metrics));
 
-    let catalog = tokio::spawn(Catalog::new(client, ends.changes).keep());
-    let driver = tokio::spawn(driver.drive(lines));
+    let catalog = tokio::spawn(Catalog::new(client, ends.changes, Arc::clone(&metrics)).keep());
+    let driver = tokio::spawn(driver.drive(lines, asked));
     let mut binder = tokio::spawn(binder.work(ends.plans));
-    let evictor = tokio::spawn(evict::work(requests.clone(), ends.evictions));
+    let evictor = tokio::spawn(evict::work(requests.clone(), ends.evictions, metrics));
     let volumes = tokio::spawn(volumes::work(requests.clone(), ends.volumes, ends.reports));
     let reporter = tokio::spawn(report::work(requests, ends.news));
     let driver_ends = driver.abort_handle();
@@ -202,7 +237,7 @@ async fn schedule(
     }
 }
 
-async fn connect(options: &Options) -> Result<Client, LiveError> {
+async fn connect(options: &Options, metrics: &Arc<Metrics>) -> Result<Client, LiveError> {
     let mut config = if options.kubeconfig.is_some() || options.context.is_some() {
         let choice = KubeConfigOptions {
             context: options.context.clone(),
@@ -218,5 +253,6 @@ async fn connect(options: &Options) -> Result<Client, LiveError> {
     };
     // Each of us knows better when to try again, and what.
     config.default_retry = false;
-    Ok(Client::try_from(config)?)
+    let client = ClientBuilder::try_from(config)?;
+    Ok(client.with_layer(&Counting(Arc::clone(metrics))).build())
 }

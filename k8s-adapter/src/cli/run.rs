@@ -44,7 +44,7 @@ pub(super) struct Args {
     /// released, such as 90s or 5m
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "60s")]
     degraded_deadline: Nanos,
-    /// Answer /healthz and /readyz on this address, such as 0.0.0.0:8080
+    /// Answer /healthz, /readyz and /metrics on this address, such as 0.0.0.0:8080
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
     /// How the log is written, on standard error

@@ -11,6 +11,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Instant,
 };
 
 use gangline::{
@@ -30,7 +31,10 @@ use super::{
     clock::Clock,
     evict::Eviction,
     health::Health,
+    metrics::{Figures, Metrics},
+    questions::Question,
     report::News,
+    starts::Starts,
     storyteller::Storyteller,
     volumes::{GivenUp, Looked, Order, Preparing},
     watch::Change,
@@ -116,6 +120,8 @@ pub(super) struct Driver {
     storyteller: Storyteller,
     levels: Levels,
     health: Arc<Health>,
+    metrics: Arc<Metrics>,
+    starts: Starts,
     /// Watches that have to list before the first decision, once that is known, and those that have.
     awaited: Option<usize>,
     listed: usize,
@@ -142,6 +148,7 @@ impl Driver {
         clock: Clock,
         lines: &Lines,
         health: Arc<Health>,
+        metrics: Arc<Metrics>,
     ) -> Self {
         Self {
             mirror: Mirror::new(scheduler_names.iter().cloned()),
@@ -153,6 +160,8 @@ impl Driver {
             storyteller: Storyteller::new(scheduler_names, lines.news.clone()),
             levels: Levels::default(),
             health,
+            starts: Starts::new(Arc::clone(&metrics)),
+            metrics,
             awaited: None,
             listed: 0,
             has_started: false,
@@ -163,7 +172,7 @@ impl Driver {
     }
 
     /// Drives until there is nothing to hear any more.
-    pub(super) async fn drive(mut self, mut lines: Lines) {
+    pub(super) async fn drive(mut self, mut lines: Lines, mut questions: Receiver<Question>) {
         let mut changes = Vec::with_capacity(AT_A_TIME);
         let mut reports = Vec::new();
         let mut deadline: Option<Nanos> = None;
@@ -188,12 +197,17 @@ impl Driver {
                     }
                 }
                 () = sleep => {}
+                Some(question) = questions.recv() => {
+                    self.answer(question);
+                    continue;
+                }
                 () = std::future::ready(()), if self.storyteller.has_more() => {
                     self.storyteller.tell_next(&mut self.scheduler);
                     tokio::task::yield_now().await;
                     continue;
                 }
             }
+            let since = Instant::now();
             // What else waits is taken in before anything is decided.
             while changes.len() < AT_A_TIME
                 && let Ok(change) = lines.changes.try_recv()
@@ -207,6 +221,18 @@ impl Driver {
                 self.take(change);
             }
             deadline = self.turn(reports.drain(..));
+            let lasted = since.elapsed().as_secs_f64();
+            self.metrics.decision_seconds.observe(lasted);
+        }
+    }
+
+    fn answer(&mut self, question: Question) {
+        match question {
+            Question::Figures(answer) => {
+                let pending = self.storyteller.pending();
+                // Who asked may have stopped waiting.
+                let _ = answer.send(Figures::of(&mut self.scheduler, pending));
+            }
         }
     }
 
@@ -278,12 +304,15 @@ impl Driver {
                 break;
             }
             for decision in decisions {
+                self.metrics.decided(decision.verdict);
                 self.storyteller.ask_about(decision.gang);
                 let placements = self.scheduler.placements(&decision).to_vec();
                 self.hand_out(decision.gang, decision.verdict, &placements);
             }
         }
         self.storyteller.settle(&self.scheduler);
+        let changed = self.storyteller.changed();
+        self.starts.look_at(changed, &self.scheduler, now);
         self.stop_unheld();
         let binding = &self.binding;
         let is_binding = |pod| binding.contains_key(&pod);
@@ -319,6 +348,7 @@ impl Driver {
             Ok(scheduler) => {
                 self.scheduler = scheduler;
                 self.storyteller.ask_about_all(self.scheduler.gangs());
+                self.starts.forget_all();
             }
             // Only what was accepted before is in a snapshot.
             Err(rejection) => warn!("the topology levels stay what they were: {rejection}"),

@@ -8,5 +8,6 @@
 mod faults;
 mod first_and_second;
 mod lease;
+mod metrics;
 mod restart;
 mod support;

@@ -3,6 +3,7 @@
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::*;
+use crate::load::{Document, Source};
 
 mod volumes;
 
@@ -20,7 +21,8 @@ impl Harness {
         let (lines, ends) = Lines::open(1);
         let names = BTreeSet::from(["gangline".to_owned()]);
         let health = Arc::default();
-        let driver = Driver::new(names, Config::default(), Clock::start(), &lines, health);
+        let (config, clock) = (Config::default(), Clock::start());
+        let driver = Driver::new(names, config, clock, &lines, health, Arc::default());
         Self {
             driver,
             lines,
@@ -68,6 +70,18 @@ impl Harness {
         );
         let pod = Box::new(serde_saphyr::from_str(&yaml).unwrap());
         self.driver.take(Change::Pod(pod, "1".into()));
+    }
+
+    /// A group of Volcano.
+    fn group(&mut self, name: &str, spec: &str) {
+        let yaml = format!(
+            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\n\
+             metadata: {{name: {name}, namespace: default, uid: {}}}\nspec: {{{spec}}}",
+            uid(name)
+        );
+        let object = serde_saphyr::from_str(&yaml).unwrap();
+        let document = Document::from_value(Source::file("the cluster"), object).unwrap();
+        self.driver.take(Change::Object(document));
     }
 
     /// Decides; the plans that are handed out: members and their nodes.
@@ -287,4 +301,62 @@ fn pods_of_others_are_neither_bound_nor_spoken_of() {
         TryRecvError::Empty
     );
     assert!(harness.lines.changes.is_empty());
+}
+
+#[test]
+fn who_waits_is_counted_by_reason_until_it_waits_no_more() {
+    let mut harness = Harness::started();
+    let pending = |harness: &mut Harness| {
+        harness.turn();
+        harness.told();
+        let pending = harness.driver.storyteller.pending();
+        let text = |counts: BTreeMap<String, u64>| {
+            let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+            let counts = counts.map(|(code, count)| format!("{code} {count}"));
+            counts.collect::<Vec<_>>().join(", ")
+        };
+        (text(pending.groups), text(pending.pods))
+    };
+    let counts = |groups: &str, pods: &str| (groups.to_owned(), pods.to_owned());
+    harness.group("g", "minMember: 2");
+    harness.annotated_pod("g-0", "", "scheduling.k8s.io/group-name: g");
+    harness.pod("a", "");
+    let missing = "WaitingForMembers 1";
+    let with_a = "DoesNotFit 1, WaitingForMembers 1";
+    assert_eq!(pending(&mut harness), counts(missing, with_a));
+    harness.annotated_pod("g-1", "", "scheduling.k8s.io/group-name: g");
+    assert_eq!(
+        pending(&mut harness),
+        counts("DoesNotFit 1", "DoesNotFit 3")
+    );
+    harness.node("n1", "");
+    let placed = pending(&mut harness);
+    assert_eq!(placed.0.is_empty(), placed.1 == "DoesNotFit 1");
+    harness.node("n2", "");
+    assert_eq!(pending(&mut harness), counts("", ""));
+}
+
+#[test]
+fn the_start_of_a_group_is_measured_once() {
+    let mut harness = Harness::started();
+    harness.node("n1", "");
+    harness.group("g", "minMember: 1");
+    harness.annotated_pod("g-0", "", "scheduling.k8s.io/group-name: g");
+    let counts = |harness: &Harness, count: u32| {
+        let text = harness.driver.metrics.write(true, None);
+        let names = [
+            "gangline_group_ready_to_bound_seconds",
+            "gangline_group_bind_seconds",
+        ];
+        for name in names {
+            assert!(text.contains(&format!("{name}_count {count}\n")), "{text}");
+        }
+    };
+    assert_eq!(harness.turn().len(), 1);
+    counts(&harness, 0);
+    for _ in 0..2 {
+        harness.annotated_pod("g-0", "nodeName: n1,", "scheduling.k8s.io/group-name: g");
+        harness.turn();
+        counts(&harness, 1);
+    }
 }
