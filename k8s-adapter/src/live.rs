@@ -4,6 +4,7 @@
 //! catalog -> watches -> driver (mirror, engine) -> binder  -> API server
 //!                          ^                    -> evictor ->
 //!                          |                    -> reporter ->
+//!                          |                    -> groups  ->
 //!                          +---- how binds went ----+
 //! ```
 //! Each arrow is a channel, each word a task. The driver alone decides, and never waits for the API
@@ -30,6 +31,7 @@ mod catalog;
 mod clock;
 mod driver;
 mod evict;
+mod groups;
 mod health;
 mod lease;
 mod line;
@@ -213,6 +215,7 @@ async fn schedule(
     let mut binder = tokio::spawn(binder.work(ends.plans));
     let evictor = tokio::spawn(evict::work(requests.clone(), ends.evictions, metrics));
     let volumes = tokio::spawn(volumes::work(requests.clone(), ends.volumes, ends.reports));
+    let statuses = tokio::spawn(groups::work(requests.clone(), ends.statuses));
     let reporter = tokio::spawn(report::work(requests, ends.news));
     let driver_ends = driver.abort_handle();
     let mut lost = pin!(lost);
@@ -233,6 +236,7 @@ async fn schedule(
         _ = &mut binder => Err(LiveError::Ended("the binder")),
         _ = evictor => Err(LiveError::Ended("the evictor")),
         _ = volumes => Err(LiveError::Ended("the writer of volumes")),
+        _ = statuses => Err(LiveError::Ended("the writer of statuses")),
         _ = reporter => Err(LiveError::Ended("the reporter")),
     }
 }

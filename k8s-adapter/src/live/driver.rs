@@ -30,6 +30,7 @@ use super::{
     bind::{Bind, Outcome, Plan, Report, Ticket},
     clock::Clock,
     evict::Eviction,
+    groups::{Groups, Told},
     health::Health,
     metrics::{Figures, Metrics},
     questions::Question,
@@ -68,6 +69,8 @@ pub(super) struct Lines {
     pub(super) news: UnboundedSender<News>,
     /// What to write about volumes.
     pub(super) volumes: UnboundedSender<Order>,
+    /// What to write on group objects.
+    pub(super) statuses: UnboundedSender<Told>,
 }
 
 /// The other ends of [`Lines`].
@@ -78,6 +81,7 @@ pub(super) struct Ends {
     pub(super) evictions: UnboundedReceiver<Eviction>,
     pub(super) news: UnboundedReceiver<News>,
     pub(super) volumes: UnboundedReceiver<Order>,
+    pub(super) statuses: UnboundedReceiver<Told>,
 }
 
 impl Lines {
@@ -89,6 +93,7 @@ impl Lines {
         let (evictions, eviction_receiver) = mpsc::unbounded_channel();
         let (news, news_receiver) = mpsc::unbounded_channel();
         let (volumes, volume_receiver) = mpsc::unbounded_channel();
+        let (statuses, status_receiver) = mpsc::unbounded_channel();
         let lines = Self {
             changes,
             reports,
@@ -96,6 +101,7 @@ impl Lines {
             evictions,
             news,
             volumes,
+            statuses,
         };
         let ends = Ends {
             changes: change_sender,
@@ -104,6 +110,7 @@ impl Lines {
             evictions: eviction_receiver,
             news: news_receiver,
             volumes: volume_receiver,
+            statuses: status_receiver,
         };
         (lines, ends)
     }
@@ -118,6 +125,7 @@ pub(super) struct Driver {
     preparing: Preparing,
     evictions: UnboundedSender<Eviction>,
     storyteller: Storyteller,
+    groups: Groups,
     levels: Levels,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
@@ -157,6 +165,7 @@ impl Driver {
             plans: lines.plans.clone(),
             preparing: Preparing::new(lines.volumes.clone()),
             evictions: lines.evictions.clone(),
+            groups: Groups::new(scheduler_names.clone(), lines.statuses.clone()),
             storyteller: Storyteller::new(scheduler_names, lines.news.clone()),
             levels: Levels::default(),
             health,
@@ -202,7 +211,8 @@ impl Driver {
                     continue;
                 }
                 () = std::future::ready(()), if self.storyteller.has_more() => {
-                    self.storyteller.tell_next(&mut self.scheduler);
+                    self.storyteller
+                        .tell_next(&mut self.scheduler, &mut self.groups);
                     tokio::task::yield_now().await;
                     continue;
                 }
@@ -241,6 +251,7 @@ impl Driver {
             Change::Awaited(watches) => self.awaited = Some(watches),
             Change::Listed => self.listed += 1,
             Change::Pod(pod, version) => {
+                self.groups.see_pod(&pod);
                 self.storyteller.see(&pod, version);
                 self.mirror.pod(&pod);
             }
@@ -249,18 +260,25 @@ impl Driver {
                 name,
                 uid,
             } => {
+                self.groups.forget_pod(uid);
                 self.storyteller.forget(uid);
                 self.mirror.pod_gone(&namespace, &name, uid);
             }
             Change::Node(node) => self.mirror.node(&node),
             Change::NodeGone { name } => self.mirror.node_gone(&name),
-            Change::Object(document) => self.mirror.object(document),
+            Change::Object(document) => {
+                self.groups.see(&document);
+                self.mirror.object(document);
+            }
             Change::ObjectGone {
                 group,
                 kind,
                 namespace,
                 name,
-            } => self.mirror.object_gone(&group, &kind, &namespace, &name),
+            } => {
+                self.groups.forget(&group, &kind, &namespace, &name);
+                self.mirror.object_gone(&group, &kind, &namespace, &name);
+            }
             Change::Unreadable { object, fault } => {
                 warn!("{object} cannot be read and counts for nothing: {fault}");
             }

@@ -13,6 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tracing::info;
 
 use super::{
+    groups::Groups,
     metrics::Pending,
     report::{News, UNSCHEDULABLE, Waits},
 };
@@ -191,8 +192,8 @@ impl Storyteller {
         !self.gangs.is_empty()
     }
 
-    /// Asks about one gang, and says what is new.
-    pub(super) fn tell_next(&mut self, scheduler: &mut Scheduler) {
+    /// Asks about one gang, and says what is new, also on its group object.
+    pub(super) fn tell_next(&mut self, scheduler: &mut Scheduler, groups: &mut Groups) {
         let Some(id) = self.gangs.pop_first() else {
             return;
         };
@@ -218,6 +219,10 @@ impl Storyteller {
         };
         self.pending_groups
             .change(before.as_deref(), code.as_deref());
+        if let Some(gang) = &gang {
+            let reason = story.as_ref().and_then(|story| story.reason.as_ref());
+            groups.tell(gang, reason);
+        }
         let (Some(story), Some(gang)) = (story, gang) else {
             return;
         };
@@ -239,7 +244,7 @@ impl Storyteller {
             self.pending_pods
                 .change(waiting.code.as_deref(), Some(code));
             waiting.code = Some(code.to_owned());
-            let said = (word(reason).to_owned(), message(reason));
+            let said = (word(reason).to_owned(), reason.with_code());
             if waiting.said.as_ref() == Some(&said) {
                 continue;
             }
@@ -257,7 +262,7 @@ impl Storyteller {
             }));
         }
         if is_new && let Some(reason) = &story.reason {
-            info!(namespace, gang = name, "waits: {}", message(reason));
+            info!(namespace, gang = name, "waits: {}", reason.with_code());
         }
     }
 
@@ -285,9 +290,4 @@ fn word(reason: &Reason) -> &str {
         | Reason::TimedOut { .. }
         | Reason::NotTried => reason.code(),
     }
-}
-
-/// The reason for people, with its word for programs.
-fn message(reason: &Reason) -> String {
-    format!("{}: {reason}", reason.code())
 }

@@ -10,4 +10,5 @@ mod first_and_second;
 mod lease;
 mod metrics;
 mod restart;
+mod statuses;
 mod support;

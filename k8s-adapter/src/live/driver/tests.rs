@@ -14,6 +14,7 @@ struct Harness {
     evictions: UnboundedReceiver<Eviction>,
     news: UnboundedReceiver<News>,
     orders: UnboundedReceiver<Order>,
+    statuses: UnboundedReceiver<Told>,
 }
 
 impl Harness {
@@ -30,6 +31,7 @@ impl Harness {
             evictions: ends.evictions,
             news: ends.news,
             orders: ends.volumes,
+            statuses: ends.statuses,
         }
     }
 
@@ -74,9 +76,15 @@ impl Harness {
 
     /// A group of Volcano.
     fn group(&mut self, name: &str, spec: &str) {
+        self.group_at(name, spec, 1, "");
+    }
+
+    /// A group of Volcano with a version and a status.
+    fn group_at(&mut self, name: &str, spec: &str, version: u32, status: &str) {
         let yaml = format!(
             "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\n\
-             metadata: {{name: {name}, namespace: default, uid: {}}}\nspec: {{{spec}}}",
+             metadata: {{name: {name}, namespace: default, uid: {}, resourceVersion: '{version}'}}\n\
+             spec: {{{spec}}}\nstatus: {{{status}}}",
             uid(name)
         );
         let object = serde_saphyr::from_str(&yaml).unwrap();
@@ -98,12 +106,30 @@ impl Harness {
         plans
     }
 
+    /// What is written on groups now: versions and phases.
+    fn statuses(&mut self) -> Vec<(String, String)> {
+        self.turn();
+        self.told();
+        let mut writes = Vec::new();
+        while let Ok(told) = self.statuses.try_recv() {
+            if let Told::Status(write) = told {
+                let phase = write.status["phase"].as_str().unwrap_or_default();
+                writes.push((write.version, phase.to_owned()));
+            }
+        }
+        writes
+    }
+
     /// All that is said now: pods and reasons.
     fn told(&mut self) -> Vec<(String, String)> {
         while self.driver.storyteller.has_more() {
-            self.driver
-                .storyteller
-                .tell_next(&mut self.driver.scheduler);
+            let Driver {
+                storyteller,
+                scheduler,
+                groups,
+                ..
+            } = &mut self.driver;
+            storyteller.tell_next(scheduler, groups);
         }
         let mut told = Vec::new();
         while let Ok(news) = self.news.try_recv() {
@@ -359,4 +385,45 @@ fn the_start_of_a_group_is_measured_once() {
         harness.turn();
         counts(&harness, 1);
     }
+}
+
+#[test]
+fn a_status_is_written_on_change_and_over_a_newer_object_but_not_against_others() {
+    let mut harness = Harness::started();
+    let link = "scheduling.k8s.io/group-name: g";
+    harness.group("g", "minMember: 1");
+    assert!(harness.statuses().is_empty(), "nobody says whose it is");
+    harness.annotated_pod("g-0", "nodeName: n1,", link);
+    assert_eq!(harness.statuses(), [place("1", "Running")]);
+    harness.annotated_pod("g-0", "nodeName: n1,", link);
+    assert!(harness.statuses().is_empty(), "it is said once");
+    // The object changed before the write came.
+    harness.group_at("g", "minMember: 1", 2, "");
+    assert_eq!(harness.statuses(), [place("2", "Running")]);
+    let condition =
+        "type: Scheduled, status: 'True', reason: tasks in gang are ready to be scheduled";
+    let status = format!("phase: Running, conditions: [{{{condition}}}]");
+    harness.group_at("g", "minMember: 1", 3, &status);
+    assert!(harness.statuses().is_empty());
+    // Somebody else thinks otherwise.
+    harness.group_at("g", "minMember: 1", 4, "phase: Pending");
+    assert!(harness.statuses().is_empty());
+    // There is something new to say.
+    harness.annotated_pod("g-1", "nodeName: n1,", link);
+    assert_eq!(harness.statuses(), [place("4", "Running")]);
+}
+
+#[test]
+fn groups_of_other_schedulers_are_left_alone() {
+    let mut harness = Harness::started();
+    harness.group("g", "minMember: 1");
+    let yaml = format!(
+        "metadata: {{name: g-0, namespace: default, uid: {}, annotations: \
+         {{scheduling.k8s.io/group-name: g}}}}\nspec: {{schedulerName: volcano, nodeName: n1, \
+         containers: [{{}}]}}",
+        uid("g-0")
+    );
+    let pod = Box::new(serde_saphyr::from_str(&yaml).unwrap());
+    harness.driver.take(Change::Pod(pod, "1".into()));
+    assert!(harness.statuses().is_empty());
 }
