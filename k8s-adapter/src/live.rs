@@ -4,7 +4,7 @@
 //! catalog -> watches -> driver (mirror, engine) -> binder  -> API server
 //!                          ^                    -> evictor ->
 //!                          |                    -> reporter ->
-//!                          |                    -> groups  ->
+//!                          |                    -> groups, events ->
 //!                          +---- how binds went ----+
 //! ```
 //! Each arrow is a channel, each word a task. The driver alone decides, and never waits for the API
@@ -30,6 +30,7 @@ mod bind;
 mod catalog;
 mod clock;
 mod driver;
+mod events;
 mod evict;
 mod groups;
 mod health;
@@ -49,6 +50,7 @@ use bind::Binder;
 use catalog::Catalog;
 use clock::Clock;
 use driver::{Driver, Lines};
+use events::Events;
 use health::{Health, Known};
 pub use lease::Election;
 use lease::{Fence, Lease};
@@ -198,6 +200,7 @@ async fn schedule(
     } = parts;
     let requests = Requests::new(client.clone(), fence);
     let (lines, ends) = Lines::open(WAITING_CHANGES);
+    let events = Events::new(lines.events.clone());
     let names = options.scheduler_names.iter().cloned().collect();
     let driver = Driver::new(
         names,
@@ -208,14 +211,25 @@ async fn schedule(
         Arc::clone(&metrics),
     );
     metrics.count_backlog_of(ends.changes.downgrade());
-    let binder = Binder::new(requests.clone(), ends.reports.clone(), Arc::clone(&metrics));
+    let binder = Binder::new(
+        requests.clone(),
+        ends.reports.clone(),
+        Arc::clone(&metrics),
+        events.clone(),
+    );
 
     let catalog = tokio::spawn(Catalog::new(client, ends.changes, Arc::clone(&metrics)).keep());
     let driver = tokio::spawn(driver.drive(lines, asked));
     let mut binder = tokio::spawn(binder.work(ends.plans));
-    let evictor = tokio::spawn(evict::work(requests.clone(), ends.evictions, metrics));
+    let evictor = tokio::spawn(evict::work(
+        requests.clone(),
+        ends.evictions,
+        Arc::clone(&metrics),
+        events,
+    ));
     let volumes = tokio::spawn(volumes::work(requests.clone(), ends.volumes, ends.reports));
     let statuses = tokio::spawn(groups::work(requests.clone(), ends.statuses));
+    let events = tokio::spawn(events::work(requests.clone(), ends.events, metrics));
     let reporter = tokio::spawn(report::work(requests, ends.news));
     let driver_ends = driver.abort_handle();
     let mut lost = pin!(lost);
@@ -237,6 +251,7 @@ async fn schedule(
         _ = evictor => Err(LiveError::Ended("the evictor")),
         _ = volumes => Err(LiveError::Ended("the writer of volumes")),
         _ = statuses => Err(LiveError::Ended("the writer of statuses")),
+        _ = events => Err(LiveError::Ended("the sender of events")),
         _ = reporter => Err(LiveError::Ended("the reporter")),
     }
 }

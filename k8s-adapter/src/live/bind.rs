@@ -38,7 +38,12 @@ mod tests;
 
 pub(super) use answer::{Answer, of_error};
 
-use super::{metrics::Metrics, pauses::Pauses, request::Requests};
+use super::{
+    events::{Events, Reason, Regarding},
+    metrics::Metrics,
+    pauses::Pauses,
+    request::Requests,
+};
 
 /// So many binds are under way at a time.
 const AT_A_TIME: usize = 64;
@@ -152,6 +157,7 @@ pub(super) struct Binder {
     requests: Requests,
     reports: UnboundedSender<Report>,
     metrics: Arc<Metrics>,
+    events: Events,
     slots: Arc<Semaphore>,
 }
 
@@ -160,11 +166,13 @@ impl Binder {
         requests: Requests,
         reports: UnboundedSender<Report>,
         metrics: Arc<Metrics>,
+        events: Events,
     ) -> Self {
         Self {
             requests,
             reports,
             metrics,
+            events,
             slots: Arc::new(Semaphore::new(AT_A_TIME)),
         }
     }
@@ -187,6 +195,11 @@ impl Binder {
                     let outcome = binder.carry_out(&bind, slot).await;
                     binder.metrics.binds_in_flight.dec();
                     binder.metrics.bound(&outcome, since.elapsed());
+                    if outcome == Outcome::Bound {
+                        let pod = Regarding::pod(&bind.namespace, &bind.name, bind.uid);
+                        let note = format!("bound to {}", bind.node);
+                        binder.events.tell(pod, Reason::Scheduled, note);
+                    }
                     binder.report(&bind, outcome);
                 });
             }

@@ -29,6 +29,7 @@ use tracing::{debug, info, warn};
 use super::{
     bind::{Bind, Outcome, Plan, Report, Ticket},
     clock::Clock,
+    events::{Event as Telling, Events, Reason},
     evict::Eviction,
     groups::{Groups, Told},
     health::Health,
@@ -71,6 +72,8 @@ pub(super) struct Lines {
     pub(super) volumes: UnboundedSender<Order>,
     /// What to write on group objects.
     pub(super) statuses: UnboundedSender<Told>,
+    /// What to tell as events.
+    pub(super) events: UnboundedSender<Telling>,
 }
 
 /// The other ends of [`Lines`].
@@ -82,6 +85,7 @@ pub(super) struct Ends {
     pub(super) news: UnboundedReceiver<News>,
     pub(super) volumes: UnboundedReceiver<Order>,
     pub(super) statuses: UnboundedReceiver<Told>,
+    pub(super) events: UnboundedReceiver<Telling>,
 }
 
 impl Lines {
@@ -94,6 +98,7 @@ impl Lines {
         let (news, news_receiver) = mpsc::unbounded_channel();
         let (volumes, volume_receiver) = mpsc::unbounded_channel();
         let (statuses, status_receiver) = mpsc::unbounded_channel();
+        let (events, event_receiver) = mpsc::unbounded_channel();
         let lines = Self {
             changes,
             reports,
@@ -102,6 +107,7 @@ impl Lines {
             news,
             volumes,
             statuses,
+            events,
         };
         let ends = Ends {
             changes: change_sender,
@@ -111,6 +117,7 @@ impl Lines {
             news: news_receiver,
             volumes: volume_receiver,
             statuses: status_receiver,
+            events: event_receiver,
         };
         (lines, ends)
     }
@@ -126,6 +133,7 @@ pub(super) struct Driver {
     evictions: UnboundedSender<Eviction>,
     storyteller: Storyteller,
     groups: Groups,
+    events: Events,
     levels: Levels,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
@@ -166,7 +174,12 @@ impl Driver {
             preparing: Preparing::new(lines.volumes.clone()),
             evictions: lines.evictions.clone(),
             groups: Groups::new(scheduler_names.clone(), lines.statuses.clone()),
-            storyteller: Storyteller::new(scheduler_names, lines.news.clone()),
+            storyteller: Storyteller::new(
+                scheduler_names,
+                lines.news.clone(),
+                Events::new(lines.events.clone()),
+            ),
+            events: Events::new(lines.events.clone()),
             levels: Levels::default(),
             health,
             starts: Starts::new(Arc::clone(&metrics)),
@@ -447,6 +460,11 @@ impl Driver {
         match verdict {
             Verdict::Placed if !placements.is_empty() => {}
             Verdict::Release => {
+                if let Some(group) = self.groups.regarding(&view) {
+                    let count = placements.len();
+                    let note = format!("its minimum cannot be kept: {count} members are evicted");
+                    self.events.tell(group, Reason::Evicted, note);
+                }
                 for placement in placements {
                     let member = view.members.get(placement.rank as usize);
                     let Some(member) = member.filter(|member| member.uid == placement.pod) else {
@@ -497,6 +515,10 @@ impl Driver {
                 annotations,
                 held,
             });
+        }
+        if let Some(group) = self.groups.regarding(&view) {
+            let note = format!("{} members on {} nodes", binds.len(), nodes.len());
+            self.events.tell(group, Reason::Scheduled, note);
         }
         self.waiting.push(Waiting {
             ticket: Arc::clone(&ticket),

@@ -17,6 +17,7 @@ use tokio::{
 use tracing::{info, warn};
 
 use super::{
+    events::{Events, Reason, Regarding},
     metrics::Metrics,
     pauses::Pauses,
     request::{Requests, pods},
@@ -44,15 +45,19 @@ pub(super) async fn work(
     requests: Requests,
     mut evictions: UnboundedReceiver<Eviction>,
     metrics: Arc<Metrics>,
+    events: Events,
 ) {
     let slots = Arc::new(Semaphore::new(AT_A_TIME));
     let mut tasks = JoinSet::new();
     while let Some(eviction) = evictions.recv().await {
         let (requests, slots) = (requests.clone(), Arc::clone(&slots));
-        let metrics = Arc::clone(&metrics);
+        let (metrics, events) = (Arc::clone(&metrics), events.clone());
         tasks.spawn(async move {
             if eviction.carry_out(&requests, &slots).await {
                 metrics.evictions.inc();
+                let pod = Regarding::pod(&eviction.namespace, &eviction.name, eviction.uid);
+                let note = "its group cannot keep its minimum";
+                events.tell(pod, Reason::Evicted, note);
             }
         });
         while tasks.try_join_next().is_some() {}

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::events::Regarding;
 use crate::{
     api,
     intake::{native, scheduler_plugins, volcano},
@@ -242,6 +243,24 @@ impl Groups {
                 object.offer(&key, words, 0, &self.told);
             }
         }
+    }
+
+    /// The object of a gang, if it has one that is known.
+    pub(super) fn regarding(&self, gang: &GangView<'_>) -> Option<Regarding> {
+        let kind = Kind::of_source(gang.source).filter(|_| !gang.single)?;
+        let key = Key {
+            kind,
+            namespace: gang.namespace.into(),
+            name: gang.name.into(),
+        };
+        let object = self.objects.get(&key)?;
+        Some(Regarding {
+            api_version: object.api_version.clone(),
+            kind: kind.kind(),
+            namespace: key.namespace,
+            name: key.name,
+            uid: Uid::from_text(&object.uid),
+        })
     }
 
     fn send(&self, told: Told) {

@@ -66,6 +66,30 @@ impl MetricConstructor<Histogram> for Buckets {
     }
 }
 
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The API server took it.
+    Taken,
+    /// It was not sent, since there were too many.
+    Dropped,
+    /// The API server did not take it.
+    Failed,
+}
+
+impl Fate {
+    const ALL: [Self; 3] = [Self::Taken, Self::Dropped, Self::Failed];
+
+    fn labels(self) -> Labels<1> {
+        let outcome = match self {
+            Self::Taken => "sent",
+            Self::Dropped => "dropped",
+            Self::Failed => "failed",
+        };
+        [("outcome", outcome.to_owned())]
+    }
+}
+
 /// All numbers. Cheap to share, and to count in.
 pub(super) struct Metrics {
     /// About this process, whether it schedules or not.
@@ -152,9 +176,8 @@ impl Metrics {
             backlog: Mutex::default(),
             writing: RwLock::default(),
         };
-        for outcome in ["sent", "dropped", "failed"] {
-            let labels = [("outcome", outcome.to_owned())];
-            metrics.events.get_or_create_owned(&labels);
+        for fate in Fate::ALL {
+            metrics.events.get_or_create_owned(&fate.labels());
         }
         metrics.registered()
     }
@@ -378,6 +401,11 @@ impl Metrics {
         let labels = [("outcome", outcome.to_owned())];
         let histogram = self.bind_seconds.get_or_create(&labels);
         histogram.observe(lasted.as_secs_f64());
+    }
+
+    /// An event was sent, or not.
+    pub(super) fn told(&self, fate: Fate) {
+        self.events.get_or_create(&fate.labels()).inc();
     }
 
     /// A request was answered, or given up without an answer.

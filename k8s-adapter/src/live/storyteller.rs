@@ -13,6 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tracing::info;
 
 use super::{
+    events::{Events, Reason as Happened, Regarding},
     groups::Groups,
     metrics::Pending,
     report::{News, UNSCHEDULABLE, Waits},
@@ -23,6 +24,7 @@ use crate::{api, member::DEFAULT_SCHEDULER};
 pub(super) struct Storyteller {
     scheduler_names: BTreeSet<String>,
     news: UnboundedSender<News>,
+    events: Events,
     /// Pods that wait for us.
     waiting: BTreeMap<Uid, Waiting>,
     /// Pods and groups that changed since the last decision.
@@ -75,10 +77,15 @@ struct Waiting {
 }
 
 impl Storyteller {
-    pub(super) fn new(scheduler_names: BTreeSet<String>, news: UnboundedSender<News>) -> Self {
+    pub(super) fn new(
+        scheduler_names: BTreeSet<String>,
+        news: UnboundedSender<News>,
+        events: Events,
+    ) -> Self {
         Self {
             scheduler_names,
             news,
+            events,
             waiting: BTreeMap::new(),
             pods: BTreeSet::new(),
             groups: BTreeSet::new(),
@@ -250,6 +257,9 @@ impl Storyteller {
             }
             let (reason, message) = said.clone();
             waiting.said = Some(said);
+            let regarding = Regarding::pod(namespace, pod, *uid);
+            self.events
+                .tell(regarding, Happened::FailedScheduling, message.clone());
             is_new = true;
             // Without a reporter the process is about to end.
             let _ = self.news.send(News::Waits(Waits {
@@ -262,7 +272,11 @@ impl Storyteller {
             }));
         }
         if is_new && let Some(reason) = &story.reason {
-            info!(namespace, gang = name, "waits: {}", reason.with_code());
+            let message = reason.with_code();
+            info!(namespace, gang = name, "waits: {message}");
+            if let Some(group) = groups.regarding(&gang) {
+                self.events.tell(group, Happened::FailedScheduling, message);
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! What the scheduler says on group objects of each kind, under its own rights alone.
 
+use std::fmt::Write as _;
+
 use gangline_controlplane::{ControlPlane, Program, Project};
 use serde_json::Value;
 
@@ -113,7 +115,8 @@ fn native_groups_say_whether_they_were_scheduled() {
              spec: {{schedulingPolicy: {{gang: {{minCount: 2}}}}}}\n"
         );
         for pod in 0..2 {
-            yaml += &format!(
+            let _ = write!(
+                yaml,
                 "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}-{pod}}}\nspec:\n  \
                  schedulerName: gangline\n  schedulingGroup: {{podGroupName: {name}}}\n  \
                  containers:\n  - name: main\n    image: none\n    resources: {{limits: \

@@ -126,6 +126,7 @@ async fn carry_out(script: &Script, binds: Vec<Bind>, ticket: &Arc<Ticket>) -> V
         Requests::new(script.client(), Fence::open()),
         reports,
         Arc::default(),
+        Events::new(mpsc::unbounded_channel().0),
     )
     .work(plan_receiver)
     .await;
