@@ -12,7 +12,13 @@
 //! starts again with what the API server says, which is all that there is to know.
 
 use std::{
-    future::Future, io, net::SocketAddr, path::PathBuf, pin::pin, sync::Arc, time::Duration,
+    future::Future,
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
 };
 
 use kube::{
@@ -26,10 +32,12 @@ use tokio::{
 };
 use tracing::info;
 
+mod answers;
 mod bind;
 mod catalog;
 mod clock;
 mod driver;
+mod dump;
 mod events;
 mod evict;
 mod groups;
@@ -46,10 +54,12 @@ mod storyteller;
 mod volumes;
 mod watch;
 
+pub use answers::ask;
 use bind::Binder;
 use catalog::Catalog;
 use clock::Clock;
 use driver::{Driver, Lines};
+pub use dump::dump;
 use events::Events;
 use health::{Health, Known};
 pub use lease::Election;
@@ -76,6 +86,8 @@ pub struct Options {
     pub scheduler_names: Vec<String>,
     /// Where `/healthz`, `/readyz` and `/metrics` are answered.
     pub listen: Option<SocketAddr>,
+    /// Where all is told that the engine knows, for `gangline why --live`: an address of this machine.
+    pub answer: Option<SocketAddr>,
     /// Which of several instances schedules; `None`: this one, whatever others do.
     pub election: Option<Election>,
     /// How the engine decides. The topology levels are found in the nodes' labels.
@@ -96,9 +108,11 @@ pub enum LiveError {
     /// The client cannot be made.
     #[error("client: {0}")]
     Client(#[from] kube::Error),
-    /// Nobody can ask for the health.
-    #[error("--listen {address}: {error}")]
+    /// Nobody can ask.
+    #[error("{flag} {address}: {error}")]
     Listen {
+        /// Which flag names the address.
+        flag: &'static str,
         /// Where.
         address: SocketAddr,
         /// Why not.
@@ -115,7 +129,12 @@ pub enum LiveError {
 /// Runs the scheduler until `stop` ends: then nothing new is decided, and what is being bound is bound.
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(), LiveError> {
     let metrics = Arc::new(Metrics::new());
-    let client = connect(&options, &metrics).await?;
+    let client = connect_to(
+        options.kubeconfig.as_deref(),
+        options.context.as_deref(),
+        Some(&metrics),
+    )
+    .await?;
     let health = Arc::new(Health::default());
     let (questions, asked) = Questions::open();
     let known = Known {
@@ -123,17 +142,38 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
         metrics: Arc::clone(&metrics),
         questions,
     };
-    let (stopping, mut is_stopping) = signal::channel(false);
-    let server = async {
-        let Some(address) = options.listen else {
-            return std::future::pending().await;
-        };
-        let stopped = async move {
+    let (stopping, is_stopping) = signal::channel(false);
+    let stopped = || {
+        let mut is_stopping = is_stopping.clone();
+        async move {
             // Without a sender it is over as well.
             let _ = is_stopping.wait_for(|stops| *stops).await;
-        };
-        let served = health::serve(address, known, stopped).await;
-        served.map_err(|error| LiveError::Listen { address, error })
+        }
+    };
+    let failed = |flag, address| {
+        move |error| LiveError::Listen {
+            flag,
+            address,
+            error,
+        }
+    };
+    let server = async {
+        match options.listen {
+            None => std::future::pending().await,
+            Some(address) => {
+                let served = health::serve(address, known.clone(), stopped()).await;
+                served.map_err(failed("--listen", address))
+            }
+        }
+    };
+    let answers = async {
+        match options.answer {
+            None => std::future::pending().await,
+            Some(address) => {
+                let served = answers::serve(address, known.clone(), stopped()).await;
+                served.map_err(failed("--answer", address))
+            }
+        }
     };
     let mut lease = options
         .election
@@ -169,6 +209,7 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
     let outcome = tokio::select! {
         outcome = work => outcome,
         served = server => served,
+        served = answers => served,
     };
     let _ = stopping.send(true);
     if let Some(lease) = lease.filter(|_| outcome.is_ok()) {
@@ -256,13 +297,17 @@ async fn schedule(
     }
 }
 
-async fn connect(options: &Options, metrics: &Arc<Metrics>) -> Result<Client, LiveError> {
-    let mut config = if options.kubeconfig.is_some() || options.context.is_some() {
+async fn connect_to(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+    metrics: Option<&Arc<Metrics>>,
+) -> Result<Client, LiveError> {
+    let mut config = if kubeconfig.is_some() || context.is_some() {
         let choice = KubeConfigOptions {
-            context: options.context.clone(),
+            context: context.map(str::to_owned),
             ..KubeConfigOptions::default()
         };
-        let kubeconfig = match &options.kubeconfig {
+        let kubeconfig = match kubeconfig {
             Some(path) => Kubeconfig::read_from(path)?,
             None => Kubeconfig::read()?,
         };
@@ -273,5 +318,8 @@ async fn connect(options: &Options, metrics: &Arc<Metrics>) -> Result<Client, Li
     // Each of us knows better when to try again, and what.
     config.default_retry = false;
     let client = ClientBuilder::try_from(config)?;
-    Ok(client.with_layer(&Counting(Arc::clone(metrics))).build())
+    Ok(match metrics {
+        Some(metrics) => client.with_layer(&Counting(Arc::clone(metrics))).build(),
+        None => client.build(),
+    })
 }

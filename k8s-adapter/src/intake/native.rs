@@ -25,6 +25,7 @@ use crate::{
 mod tests;
 mod tree;
 
+#[cfg(feature = "live")]
 pub(crate) use tree::COMPOSITE_SOURCE;
 
 pub(crate) const SOURCE: &str = "native";

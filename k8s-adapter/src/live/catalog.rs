@@ -51,7 +51,7 @@ pub(super) struct Catalog {
 }
 
 /// Group and kind.
-type Key = (&'static str, &'static str);
+pub(super) type Key = (&'static str, &'static str);
 
 const fn key(kind: &Kind) -> Key {
     (kind.group, kind.kind)
@@ -156,7 +156,7 @@ impl Catalog {
     }
 
     /// The kinds that are there and not watched yet.
-    async fn find(&self) -> Result<BTreeMap<Key, (ApiResource, Wanted)>, kube::Error> {
+    pub(super) async fn find(&self) -> Result<BTreeMap<Key, (ApiResource, Wanted)>, kube::Error> {
         let mut found = BTreeMap::new();
         let mut lists: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for (kind, wanted) in &self.wanted {

@@ -256,6 +256,9 @@ impl Driver {
                 // Who asked may have stopped waiting.
                 let _ = answer.send(Figures::of(&mut self.scheduler, pending));
             }
+            Question::Snapshot(answer) => {
+                let _ = answer.send(Box::new(self.scheduler.snapshot()));
+            }
         }
     }
 

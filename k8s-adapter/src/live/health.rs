@@ -48,6 +48,11 @@ impl Health {
         self.0.store(DECIDING, Ordering::Release);
     }
 
+    /// Whether this instance schedules and has decided about the cluster.
+    pub(super) fn is_deciding(&self) -> bool {
+        self.get() == DECIDING
+    }
+
     fn get(&self) -> u8 {
         self.0.load(Ordering::Acquire)
     }

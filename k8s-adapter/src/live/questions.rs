@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gangline::engine::Snapshot;
 use tokio::{
     sync::{
         mpsc::{self, Receiver, Sender},
@@ -22,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) enum Question {
     /// Numbers for gauges.
     Figures(oneshot::Sender<Figures>),
+    /// All that the engine knows.
+    Snapshot(oneshot::Sender<Box<Snapshot>>),
 }
 
 /// Where questions are asked.
@@ -38,6 +41,11 @@ impl Questions {
     /// Numbers for gauges; `None` when the driver is too busy, or not there.
     pub(super) async fn figures(&self) -> Option<Figures> {
         self.ask(Question::Figures).await
+    }
+
+    /// All that the engine knows; `None` when the driver is too busy, or not there.
+    pub(super) async fn snapshot(&self) -> Option<Box<Snapshot>> {
+        self.ask(Question::Snapshot).await
     }
 
     async fn ask<A>(&self, question: impl FnOnce(oneshot::Sender<A>) -> Question) -> Option<A> {

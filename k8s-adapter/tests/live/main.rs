@@ -13,3 +13,4 @@ mod metrics;
 mod restart;
 mod statuses;
 mod support;
+mod why;
