@@ -39,15 +39,15 @@ mod kubeflow;
 mod kueue;
 mod leaderworkerset;
 mod link;
-mod native;
+pub(crate) mod native;
 mod owner;
 mod ray;
 mod roles;
-mod scheduler_plugins;
+pub(crate) mod scheduler_plugins;
 mod store;
 #[cfg(test)]
 pub(crate) mod testing;
-mod volcano;
+pub(crate) mod volcano;
 mod yunikorn;
 
 pub(crate) use fields::complain_of_unknown_fields;

@@ -5,8 +5,12 @@
 //! is given up.
 #![cfg(feature = "live")]
 
+mod events;
 mod faults;
 mod first_and_second;
 mod lease;
+mod metrics;
 mod restart;
+mod statuses;
 mod support;
+mod why;
