@@ -83,20 +83,53 @@ impl Dialect for Koordinator {
                 gangs.insert(name, gang);
             }
         }
-        let mut specs = BTreeMap::new();
+        // Each bundle once, by its namespace and all its names: they may be many.
+        let mut bundles: BTreeMap<(&str, BTreeSet<&str>), Vec<&Name>> = BTreeMap::new();
+        let mut specs = Vec::new();
+        let mut refuse = |name: &Name, gang: &Gang, problem: Problem| {
+            around.refuse(&gang.stored, &problem);
+            gang.stored.invalid(name, SOURCE, problem)
+        };
         for (name, gang) in &gangs {
-            let bundle = gang.bundle(name, &gangs);
-            match bundle.and_then(|bundle| build(&bundle, &gangs, roster)) {
-                // A bundle is built for each of its gangs, and each time the same.
-                Ok(spec) => specs.extend(spec.map(|spec| (spec.key.clone(), spec))),
+            match &gang.groups {
+                Ok(groups) => {
+                    let all = groups
+                        .iter()
+                        .map(|other| &**other)
+                        .chain([&*name.1])
+                        .collect();
+                    bundles.entry((&name.0, all)).or_default().push(name);
+                }
+                Err(problem) => specs.push(refuse(name, gang, problem.clone())),
+            }
+        }
+        for ((namespace, names), told) in &bundles {
+            let bundle: Vec<Name> = names
+                .iter()
+                .map(|name| ((*namespace).to_owned(), (*name).to_owned()))
+                .collect();
+            let other = bundle
+                .iter()
+                .find(|name| gangs.contains_key(name) && told.binary_search(name).is_err());
+            let built = match other {
+                Some((_, other)) => {
+                    let message = format!("{other} says otherwise; accepted: the same on all");
+                    Err(groups_problem(message))
+                }
+                None => build(&bundle, &gangs, roster),
+            };
+            match built {
+                Ok(spec) => specs.extend(spec),
                 Err(problem) => {
-                    around.refuse(&gang.stored, &problem);
-                    let spec = gang.stored.invalid(name, SOURCE, problem);
-                    specs.insert(spec.key.clone(), spec);
+                    let told = told
+                        .iter()
+                        .filter_map(|name| Some((*name, gangs.get(*name)?)));
+                    specs.extend(told.map(|(name, gang)| refuse(name, gang, problem.clone())));
                 }
             }
         }
-        specs.into_values().collect()
+        specs.sort_by(|one, other| one.key.cmp(&other.key));
+        specs
     }
 }
 
@@ -149,28 +182,6 @@ impl Gang {
             priority: around.priority(None, "", members, &stored),
             stored,
         })
-    }
-
-    /// The names of all that start with this one, which all say the same of that.
-    fn bundle(&self, name: &Name, gangs: &BTreeMap<Name, Gang>) -> Result<Vec<Name>, Problem> {
-        let mut bundle = self.groups.clone()?;
-        let is_alone = bundle.is_empty();
-        bundle.insert(name.1.clone());
-        let bundle: Vec<Name> = bundle
-            .into_iter()
-            .map(|other| (name.0.clone(), other))
-            .collect();
-        for other in bundle.iter().filter(|other| *other != name) {
-            let groups = gangs.get(other).map(|other| other.groups.as_ref());
-            if let Some(groups) = groups
-                && !is_alone
-                && groups.ok() != self.groups.as_ref().ok()
-            {
-                let message = format!("{} says otherwise; accepted: the same on all", other.1);
-                return Err(groups_problem(message));
-            }
-        }
-        Ok(bundle)
     }
 }
 

@@ -51,6 +51,15 @@ const fn kind(kind: &'static str, versions: &'static [&'static str]) -> Kind {
     }
 }
 
+/// The field in which jobs of this kind have their replicas.
+fn specs_of(kind: &str) -> String {
+    let start = match kind {
+        "XGBoostJob" => "xgb".to_owned(),
+        kind => kind.trim_end_matches("Job").to_lowercase(),
+    };
+    format!("{start}ReplicaSpecs")
+}
+
 /// The dialect.
 #[derive(Debug, Default)]
 pub(super) struct Kubeflow {
@@ -160,7 +169,7 @@ impl JobSpec {
     fn minima(&self, kind: &str) -> Result<Minima, Problem> {
         let mut minima = Minima::new();
         for (role, spec) in self.replica_specs.iter() {
-            let field = format!("spec.replicaSpecs[{role}].replicas");
+            let field = format!("spec.{}[{role}].replicas", specs_of(kind));
             let replicas = count(spec.replicas, 1, 0, &field)?;
             let role = role.to_lowercase();
             let field = "spec.elasticPolicy.minReplicas";
@@ -318,7 +327,7 @@ mod tests {
             .concat(),
         );
         let problem = wrong.gang("bert").problem.clone().unwrap();
-        let field = "spec.replicaSpecs[Worker].replicas";
+        let field = "spec.pytorchReplicaSpecs[Worker].replicas";
         assert_eq!((&*problem.code, &*problem.field), ("InvalidMinimum", field));
         let absent = world(&member("a", "PaddleJob", "worker"));
         assert_eq!(absent.links(), ["a: paddlejob/bert "]);

@@ -383,6 +383,40 @@ fn a_group_in_another_namespace_or_nowhere_is_not_found() {
 }
 
 #[test]
+fn what_is_made_late_is_not_waited_for_and_what_is_missing_is() {
+    let member = |name: &str, labels: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{{labels}}}}}\nspec: \
+             {{priority: 0, {ONE_GPU}}}\n---\n"
+        )
+    };
+    let leader = |set: &str| {
+        let label = "leaderworkerset.sigs.k8s.io";
+        member(
+            set,
+            &format!("{label}/name: {set}, {label}/group-index: '0'"),
+        )
+    };
+    let set = |name: &str, policy: &str| {
+        format!(
+            "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {{name: \
+             {name}}}\nspec: {{startupPolicy: {policy}, leaderWorkerTemplate: {{size: 3}}}}\n---\n"
+        )
+    };
+    let text = [
+        gpu_node("n", 8, ""),
+        set("late", "LeaderReady") + &leader("late"),
+        set("whole", "LeaderCreated") + &leader("whole"),
+        member("unknown", "jobset.sigs.k8s.io/jobset-name: unknown"),
+    ];
+    let verdicts = verdicts(&world(&text.concat()));
+    assert_eq!(verdicts.len(), 3, "{verdicts:?}");
+    assert_eq!(verdicts[0], "late-0: Placed");
+    assert!(!verdicts[1].contains("Placed"), "{verdicts:?}");
+    assert!(!verdicts[2].contains("Placed"), "{verdicts:?}");
+}
+
+#[test]
 fn objects_that_cannot_be_honoured_wait_with_their_problem_and_others_run() {
     let text = [
         gpu_node("n", 4, "rack: r"),
