@@ -5,8 +5,11 @@
 //! is given up.
 #![cfg(feature = "live")]
 
+mod answers;
 mod faults;
 mod first_and_second;
+mod kill;
 mod lease;
+mod proxy;
 mod restart;
 mod support;
