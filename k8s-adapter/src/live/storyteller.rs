@@ -138,9 +138,9 @@ impl Storyteller {
         };
         let waits = |gang: &gangline::engine::GangView<'_>| {
             let mut members = gang.members.iter();
-            members.any(|member| {
-                member.state == MemberState::Waiting && self.waiting.contains_key(&member.uid)
-            })
+            // One that makes no sense counts as one that is held back.
+            let waits = |state| matches!(state, MemberState::Waiting | MemberState::Gated);
+            members.any(|member| waits(member.state) && self.waiting.contains_key(&member.uid))
         };
         if !scheduler.gang(id).is_some_and(|gang| waits(&gang)) {
             return;

@@ -6,10 +6,15 @@
 #![cfg(feature = "live")]
 
 mod answers;
+mod changes;
 mod faults;
 mod first_and_second;
 mod kill;
 mod lease;
+mod native;
+mod owners;
+mod planted;
+mod poison;
 mod proxy;
 mod restart;
 mod support;

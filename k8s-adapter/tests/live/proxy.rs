@@ -17,6 +17,7 @@ use std::{
 };
 
 use gangline_controlplane::ControlPlane;
+use http::request::Parts;
 use hyper::{Method, Request, Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use kube::{
@@ -24,7 +25,7 @@ use kube::{
     client::Body,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::Runtime,
@@ -59,6 +60,8 @@ pub(crate) enum Fate {
 pub(crate) struct Write {
     pub(crate) method: Method,
     pub(crate) path: String,
+    /// The node that a pod shall be bound to.
+    pub(crate) node: Option<String>,
     /// When it came.
     pub(crate) at: Instant,
     /// What the API server said; `None`: it was not asked, or has not answered.
@@ -191,11 +194,13 @@ impl Shared {
         }
         let (parts, body) = request.into_parts();
         let body = axum::body::to_bytes(axum::body::Body::new(body), usize::MAX).await;
-        let request = Request::from_parts(parts, Body::from(body.map_err(io::Error::other)?));
-        if request.method() == Method::GET {
+        let body = body.map_err(io::Error::other)?;
+        let is_read = parts.method == Method::GET;
+        let decided = (!is_read).then(|| self.decide(&parts, &body));
+        let request = Request::from_parts(parts, Body::from(body));
+        let Some((number, fate)) = decided else {
             return self.send(request).await;
-        }
-        let (number, fate) = self.decide(&request);
+        };
         let Some(fate) = fate else {
             return self.send_write(number, request).await;
         };
@@ -237,12 +242,14 @@ impl Shared {
     }
 
     /// Notes a write and asks the script; freezes at once, so that no other one passes meanwhile.
-    fn decide(&self, request: &Request<Body>) -> (usize, Option<Fate>) {
+    fn decide(&self, request: &Parts, body: &[u8]) -> (usize, Option<Fate>) {
+        let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let mut writes = self.writes.lock().unwrap();
         let number = writes.len();
         writes.push(Write {
-            method: request.method().clone(),
-            path: request.uri().path().to_owned(),
+            method: request.method.clone(),
+            path: request.uri.path().to_owned(),
+            node: body["target"]["name"].as_str().map(Into::into),
             at: Instant::now(),
             status: None,
         });

@@ -201,11 +201,21 @@ impl Cluster {
         applied.unwrap();
     }
 
-    /// Makes an object one of this test: pods that ask for `gangline` ask for its scheduler and nodes.
+    /// Makes an object one of this test: pods go to its nodes only, and those that ask for `gangline` ask
+    /// for its scheduler.
     fn adopt(&self, object: &mut Value) {
         let items = object.get_mut("items").and_then(Value::as_array_mut);
         for item in items.into_iter().flatten() {
             self.adopt(item);
+        }
+        if let Some(namespace) = object.pointer_mut("/metadata/namespace") {
+            *namespace = self.namespace.as_str().into();
+        }
+        if object["kind"] == "Node" {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            let name = self.node_name(name);
+            object["metadata"]["labels"][SITE] = self.site.as_deref().into();
+            object["metadata"]["name"] = name.into();
         }
         for spec in ["/spec", "/spec/template/spec"] {
             let Some(spec) = object.pointer_mut(spec) else {
@@ -280,7 +290,34 @@ impl Cluster {
 
     /// A pod.
     pub(crate) fn pod(&self, name: &str) -> Value {
-        self.read(&self.path("/api/v1", &format!("pods/{name}")))
+        self.read(&self.pod_path(name))
+    }
+
+    /// Changes fields of an object.
+    pub(crate) fn patch(&self, path: &str, fields: &Value) {
+        let patch = "application/merge-patch+json";
+        let answer = self
+            .control_plane
+            .request("PATCH", path, patch, &fields.to_string());
+        answer.unwrap().expect_success(path).unwrap();
+    }
+
+    /// Deletes an object at once.
+    pub(crate) fn delete(&self, path: &str) {
+        let answer = self
+            .control_plane
+            .delete(&format!("{path}?gracePeriodSeconds=0"));
+        answer.unwrap().expect_success(path).unwrap();
+    }
+
+    /// The path of a node.
+    pub(crate) fn node_path(&self, name: &str) -> String {
+        format!("/api/v1/nodes/{}", self.node_name(name))
+    }
+
+    /// The path of a pod.
+    pub(crate) fn pod_path(&self, name: &str) -> String {
+        self.path("/api/v1", &format!("pods/{name}"))
     }
 
     /// The node of each pod whose name begins like this; empty for one that waits.
@@ -350,6 +387,11 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         while !self.schedulers.is_empty() {
             self.kill_scheduler();
+        }
+        if let Plane::Own(plane) = &mut self.control_plane
+            && !thread::panicking()
+        {
+            plane.has_passed();
         }
     }
 }

@@ -293,6 +293,20 @@ fn levels_follow_what_nodes_and_groups_speak_of() {
     assert!(harness.driver.binding.contains_key(&uid("a")));
 }
 
+/// Case C159: it says what is wrong with it.
+#[test]
+fn a_pod_that_makes_no_sense_says_so() {
+    let mut harness = Harness::started();
+    harness.node("n1", "");
+    harness.annotated_pod("a", "", "gangline.io/card-ids: none");
+    assert!(harness.turn().is_empty());
+    let told = harness.told();
+    assert!(
+        told.len() == 1 && told[0].1.contains("gangline.io/card-ids"),
+        "{told:?}"
+    );
+}
+
 #[test]
 fn pods_of_others_are_neither_bound_nor_spoken_of() {
     let mut harness = Harness::started();
