@@ -5,8 +5,8 @@
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-test: ## everything that CI checks, cheap checks first
-	@.ci/check format lint docs proof deny tests features fuzz
+test: ## everything that CI checks, cheap checks first, what is built from Go last
+	@.ci/check format lint docs proof deny tests features fuzz deploy controlplane live
 
 live: ## what needs Go: the Helm chart, and gangline run beside a real control plane (a quarter of an hour at first)
 	@.ci/check deploy controlplane live

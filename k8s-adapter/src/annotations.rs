@@ -49,6 +49,19 @@ const OF_A_POD: [&str; 15] = [
     RANK,
 ];
 
+/// Those that say something of the cards of a pod and ask for none.
+const OF_CARDS: [&str; 9] = [
+    CARDS,
+    SHARE_GROUP,
+    EXCLUSIVE,
+    NEAR,
+    NO_PEER_TO_PEER,
+    MODELS,
+    CARD_MEMORY,
+    IDS,
+    OVERHEAD,
+];
+
 /// Those that a node may have, as `docs/input.md` lists them.
 const OF_A_NODE: [&str; 2] = [LINKS, CARDS];
 
@@ -62,7 +75,13 @@ pub(crate) fn check_node(metadata: &ObjectMeta, problems: &mut Problems) {
     check(metadata, &OF_A_NODE, "node", problems);
 }
 
-/// Annotations of ours on an object that makes pods, where nobody reads them.
+/// What annotations of a pod say of its cards.
+pub(crate) fn about_cards(annotations: &Labels) -> impl Iterator<Item = &'static str> + '_ {
+    let said = |key: &&str| annotations.contains_key(key);
+    OF_CARDS.into_iter().filter(said)
+}
+
+/// Annotations of ours on an object that makes or groups pods, where nobody reads them.
 pub(crate) fn misplaced(annotations: &Labels) -> impl Iterator<Item = &str> {
     let keys = annotations.iter().map(|(key, _)| key);
     keys.filter(|key| is_ours(key))

@@ -12,7 +12,7 @@ use std::fmt;
 use gangline::{bits::CardSet, device::names::CardPart};
 
 use crate::{
-    api::Labels,
+    api::{self, Labels},
     problem::{FieldPath, Problems},
     quantity::{Quantity, excerpt},
 };
@@ -21,6 +21,7 @@ mod ask;
 mod declared;
 pub(crate) mod given;
 mod hami;
+mod ids;
 mod kai;
 mod node;
 mod overhead;
@@ -29,6 +30,7 @@ mod settle;
 mod tests;
 
 pub(crate) use ask::{Asked, request};
+pub(crate) use ids::CardIds;
 pub(crate) use node::{Offered, node_cards};
 pub(crate) use settle::{complain_of_absent, exclude_others, share_where_shared};
 
@@ -120,6 +122,14 @@ fn card_numbers(text: &str) -> Option<CardSet> {
         }
     }
     Some(cards)
+}
+
+/// The ids of the cards that somebody else chose for a pod that is placed, one for each part.
+pub(crate) fn ids_of(pod: &api::Pod) -> Vec<Box<str>> {
+    if pod.spec.node_name.is_empty() {
+        return Vec::new();
+    }
+    hami::allocated(&pod.metadata.annotations)
 }
 
 /// Whether it counts parts of cards of NVIDIA's.

@@ -19,7 +19,10 @@ use gangline::{
 };
 
 use crate::{
+    annotations,
     api::{self, Labels, Pod, ResourceList},
+    cards,
+    fields::Field,
     load::{Complaint, Document, Severity, Source},
     member::{PodReader, pod_complaint},
     problem::{FieldPath, Problems, problem},
@@ -35,7 +38,6 @@ mod store;
 pub(crate) mod testing;
 mod volcano;
 
-use fields::Field;
 pub(crate) use fields::complain_of_unknown_fields;
 use store::Stored;
 
@@ -197,6 +199,8 @@ pub struct Member {
     pub labels: Labels,
     /// The claims that it uses.
     pub(crate) volumes: Vec<PodVolume>,
+    /// The ids of the cards that somebody else chose for it.
+    pub(crate) card_ids: Vec<Box<str>>,
 }
 
 impl Member {
@@ -218,12 +222,25 @@ impl Member {
             None
         });
         spec.gang = link.as_ref().map(|link| link.key.clone());
+        if spec.template.cards.is_none() && spec.node.is_none() {
+            for key in annotations::about_cards(&pod.metadata.annotations) {
+                complaints.push(Complaint {
+                    source: source.clone(),
+                    object: format!("Pod {}/{}", spec.namespace, spec.name),
+                    field: format!("metadata.annotations[{key}]"),
+                    value: "decides nothing, since the pod asks for no card".into(),
+                    accepted: "on a pod that asks for cards, such as nvidia.com/gpu: 1".into(),
+                    severity: Severity::Warning,
+                });
+            }
+        }
         Self {
             source: source.clone(),
             spec,
             link,
             labels: pod.metadata.labels.clone(),
             volumes: volumes::of_pod(pod),
+            card_ids: cards::ids_of(pod),
         }
     }
 }

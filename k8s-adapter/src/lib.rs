@@ -7,6 +7,7 @@ pub mod card_models;
 mod cards;
 pub mod cli;
 pub mod expand;
+mod fields;
 pub mod intake;
 #[cfg(feature = "live")]
 pub mod live;

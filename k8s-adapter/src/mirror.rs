@@ -21,7 +21,8 @@ use gangline::{
 };
 
 use crate::{
-    api, cards,
+    api,
+    cards::{self, CardIds},
     intake::{self, Dialect, Member, Roster, Surroundings},
     load::{Complaint, Document, Severity, Source},
     member::PodReader,
@@ -49,6 +50,7 @@ pub struct Mirror {
     /// Shares that run on a node: it shares its cards then, whatever it says.
     shares_on: BTreeMap<String, BTreeSet<PodName>>,
     changed_nodes: BTreeSet<String>,
+    card_ids: CardIds,
     namespaces: BTreeMap<String, Namespace>,
     changed_namespaces: BTreeSet<String>,
     /// Objects of dialects that are in no namespace, by kind and name.
@@ -101,6 +103,7 @@ impl Mirror {
             nodes: BTreeMap::new(),
             shares_on: BTreeMap::new(),
             changed_nodes: BTreeSet::new(),
+            card_ids: CardIds::default(),
             namespaces: BTreeMap::new(),
             changed_namespaces: BTreeSet::new(),
             clusterwide: BTreeMap::new(),
@@ -137,7 +140,7 @@ impl Mirror {
         self.volumes
             .note_pod(&name.0, &name.1, &member.volumes, Some(spec));
         let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name.0);
-        namespace.touch(&name.1, &member);
+        namespace.touch(&name.1, member.link.is_some());
         if let Some(known) = namespace.pods.get_mut(&name.1) {
             let before = mem::replace(&mut known.member, member);
             namespace.groups_changed |= before.link.is_some();
@@ -179,6 +182,9 @@ impl Mirror {
 
     /// A node appeared or changed.
     pub fn node(&mut self, node: &api::Node) {
+        if self.card_ids.take(node) {
+            self.touch_told_by_id(&node.metadata.name);
+        }
         let mut problems = Problems::default();
         let spec = node_spec(node, &mut problems);
         let source = Source::file("the cluster");
@@ -195,6 +201,9 @@ impl Mirror {
 
     /// A node is gone.
     pub fn node_gone(&mut self, name: &str) {
+        if self.card_ids.forget(name) {
+            self.touch_told_by_id(name);
+        }
         if self
             .nodes
             .remove(name)
@@ -204,6 +213,21 @@ impl Mirror {
             self.events.push(Event::NodeGone { name });
         }
         self.changed_nodes.insert(name.to_owned());
+    }
+
+    /// The cards of a node have other ids than before: pods on it are told other ones.
+    fn touch_told_by_id(&mut self, node: &str) {
+        for (name, namespace) in &mut self.namespaces {
+            let members = namespace.pods.values().map(|pod| &pod.member);
+            let touched = members.filter(|member| {
+                !member.card_ids.is_empty() && member.spec.node.as_deref() == Some(node)
+            });
+            let touched = touched.map(|member| (member.spec.name.clone(), member.link.is_some()));
+            for (pod, is_linked) in touched.collect::<Vec<_>>() {
+                namespace.touch(&pod, is_linked);
+                self.changed_namespaces.insert(name.clone());
+            }
+        }
     }
 
     /// An object of any other kind that is read appeared or changed. What is wrong with it is its own
@@ -411,8 +435,8 @@ impl Mirror {
                 continue;
             };
             if let Some(pod) = known.pods.get(&name) {
-                let member = pod.member.clone();
-                known.touch(&name, &member);
+                let is_linked = pod.member.link.is_some();
+                known.touch(&name, is_linked);
                 self.changed_namespaces.insert(namespace);
             }
         }
@@ -538,6 +562,7 @@ impl Mirror {
         }
         let templates = &mut self.reader.templates;
         cards::exclude_others(&mut members, templates, &mut self.complaints);
+        self.card_ids.tell(&mut members);
         for member in members {
             let Some(pod) = namespace.pods.get_mut(&member.spec.name) else {
                 continue;
@@ -590,8 +615,8 @@ impl Default for Namespace {
 }
 
 impl Namespace {
-    fn touch(&mut self, name: &str, member: &Member) {
-        if member.link.is_some() {
+    fn touch(&mut self, name: &str, is_linked: bool) {
+        if is_linked {
             self.groups_changed = true;
         } else {
             self.changed_pods.insert(name.to_owned());

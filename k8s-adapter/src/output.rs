@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use gangline::{
     GangId, NodeIx, Scheduler, Verdict,
     bits::CardSet,
-    device::overhead::Need,
+    device::{names::card_kind, overhead::Need},
     engine::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView},
     explain::{Counterfactual, DomainAttempt, Explainer, Reason},
     gang::life::{End, Phase},
@@ -530,11 +530,12 @@ pub fn hash_text(hash: u64) -> String {
 pub fn card_totals(nodes: &[NodeView<'_>]) -> BTreeMap<String, CardTotals> {
     let mut totals: BTreeMap<String, CardTotals> = BTreeMap::new();
     for node in nodes {
+        let is_out = node.unschedulable || is_away(node.taints);
         for cards in &node.cards {
             let kind = totals.entry(cards.kind.to_owned()).or_default();
             let held = held_cards(cards);
             let rest = cards.all.difference(held);
-            let free = if node.unschedulable || is_away(node.taints) {
+            let free = if is_out {
                 CardSet::EMPTY
             } else {
                 rest.difference(cards.closed())
@@ -545,8 +546,27 @@ pub fn card_totals(nodes: &[NodeView<'_>]) -> BTreeMap<String, CardTotals> {
             kind.free += free.len();
             kind.unusable += rest.difference(free).len();
         }
+        for &(kind, free, all) in counted_cards(node) {
+            let kind = totals.entry(kind.to_owned()).or_default();
+            let count = |amount: i64| u32::try_from(amount.clamp(0, all)).unwrap_or(u32::MAX);
+            kind.total += count(all);
+            kind.held += count(all - free);
+            if is_out {
+                kind.unusable += count(free);
+            } else {
+                kind.free += count(free);
+            }
+        }
     }
     totals
+}
+
+/// Cards that are too many to be told apart: kind, free ones, all. They are among a node's amounts.
+pub fn counted_cards<'a>(
+    node: &'a NodeView<'a>,
+) -> impl Iterator<Item = &'a (&'a str, i64, i64)> + 'a {
+    let amounts = node.resources.iter();
+    amounts.filter(|(name, _, _)| card_kind(name).is_some())
 }
 
 /// The cards of which somebody holds a part.

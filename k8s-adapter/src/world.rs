@@ -20,8 +20,10 @@ use gangline::{Event, cluster::NodeSpec, units::Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    annotations, api, cards,
+    annotations, api,
+    cards::{self, CardIds},
     expand::{self, ExistingPods},
+    fields,
     intake::{self, Dialect, Member, Roster, Surroundings},
     load::{self, Complaint, Document, LoadError, Severity, Sink},
     member::PodReader,
@@ -149,6 +151,7 @@ pub struct Builder<'p> {
     progress: &'p mut dyn FnMut(u64, u64),
     namespaces: BTreeMap<String, BTreeMap<String, String>>,
     nodes: BTreeMap<String, NodeSpec>,
+    card_ids: CardIds,
     dialects: Vec<Box<dyn Dialect>>,
     owners: Owners,
     existing: ExistingPods,
@@ -181,6 +184,7 @@ impl<'p> Builder<'p> {
             progress,
             namespaces: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            card_ids: CardIds::default(),
             dialects: intake::dialects(),
             owners: Owners::default(),
             existing: ExistingPods::default(),
@@ -261,8 +265,10 @@ impl<'p> Builder<'p> {
         };
         cards::share_where_shared(&mut nodes, &members);
         cards::complain_of_absent(&nodes, &members, &mut self.complaints);
+        levels::complain_of_absent_selectors(&nodes, &members, &mut self.complaints);
         let templates = &mut self.reader.templates;
         cards::exclude_others(&mut members, templates, &mut self.complaints);
+        self.card_ids.tell(&mut members);
         let levels = match &self.options.levels {
             Some(levels) => {
                 levels::complain_of_absent(levels, &nodes, &mut self.complaints);
@@ -357,6 +363,7 @@ impl<'p> Builder<'p> {
             }
             Target::Node => {
                 let node: api::Node = document.decode()?;
+                self.card_ids.take(&node);
                 let mut problems = Problems::default();
                 let node = node_spec(&node, &mut problems);
                 // Whatever cannot be read, the node is used.
@@ -370,6 +377,7 @@ impl<'p> Builder<'p> {
             Target::Pod => {
                 let pod: api::Pod = document.decode()?;
                 if self.manifest.is_some() {
+                    fields::pod::complain_of_unknown_fields(document, &mut self.complaints);
                     self.manifest_pod(pod, document)?;
                 } else if pod.metadata.name.is_empty() {
                     return refuse("metadata.name", "missing", "a name");
@@ -399,6 +407,8 @@ impl<'p> Builder<'p> {
                     let complaints = &mut self.complaints;
                     intake::complain_of_unknown_fields(dialect.as_ref(), document, complaints);
                 }
+                let Owner { metadata } = document.decode()?;
+                self.complain_of_misplaced(&metadata, document, "on its pods");
             }
             Target::Nobody => {
                 let kind = match document.group() {
@@ -430,6 +440,21 @@ impl<'p> Builder<'p> {
         Ok(())
     }
 
+    /// Names annotations of ours on an object whose pods do not get them.
+    fn complain_of_misplaced(
+        &mut self,
+        metadata: &api::ObjectMeta,
+        document: &Document<'_>,
+        accepted: &str,
+    ) {
+        for key in annotations::misplaced(&metadata.annotations) {
+            let field = format!("metadata.annotations[{key}]");
+            let value = "its pods do not get it";
+            let complaint = document.complaint(Severity::Warning, field, value, accepted);
+            self.complaints.push(complaint);
+        }
+    }
+
     /// When an object counts as created that does not say so itself.
     fn arrival(&mut self) -> Nanos {
         self.manifest.as_mut().map_or(Nanos::ZERO, Manifest::next)
@@ -439,16 +464,14 @@ impl<'p> Builder<'p> {
     fn workload(&mut self, kind: Workload, document: &Document<'_>) -> Result<(), Box<Complaint>> {
         let Owner { metadata } = document.decode()?;
         self.owners.take(&document.kind, &metadata.name, &metadata);
+        if self.manifest.is_some() {
+            let place = "in spec.template.metadata.annotations";
+            self.complain_of_misplaced(&metadata, document, place);
+            fields::pod::complain_of_unknown_fields(document, &mut self.complaints);
+        }
         let Some(manifest) = &mut self.manifest else {
             return Ok(());
         };
-        for key in annotations::misplaced(&metadata.annotations) {
-            let field = format!("metadata.annotations[{key}]");
-            let accepted = "in spec.template.metadata.annotations";
-            let value = "its pods do not get it";
-            let complaint = document.complaint(Severity::Warning, field, value, accepted);
-            self.complaints.push(complaint);
-        }
         let existing = &self.existing;
         let created = api::Timestamp(manifest.next());
         let pods = match kind {

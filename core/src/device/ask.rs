@@ -241,6 +241,14 @@ impl CardAsk {
         self.whole().saturating_mul(1000).saturating_add(parts)
     }
 
+    /// Whether it says something of whole cards that only holds of cards, not of parts that are counted
+    /// like them.
+    pub(crate) fn needs_cards(&self) -> bool {
+        let source = &self.source;
+        let is_bound = source.near != Nearness::Any || source.only.is_some();
+        self.whole() > 0 && (is_bound || self.exclusive.is_some())
+    }
+
     /// Whether it asks for MIG instances.
     pub(crate) fn asks_slices(&self) -> bool {
         matches!(self.source.want, CardWant::Slices { .. })

@@ -17,6 +17,7 @@ use super::{
     links::{Link, LinkMatrix, LinkTable},
     mig::{Geometry, MigState, ProfileIx},
     model::{self, CardModel, Family},
+    names::label::Product,
     overhead::{self, Inside, OverheadTable},
 };
 use crate::{
@@ -25,9 +26,6 @@ use crate::{
     device::Slice,
     request::{CardWant, ShareMemory, SliceChoice},
 };
-
-/// What a product's name has before the profile when the node counts MIG devices as its cards.
-const MIG_PRODUCT: &str = "-MIG-";
 
 /// Cards of one kind that many nodes have alike.
 #[derive(Debug)]
@@ -50,6 +48,38 @@ pub(crate) struct Hardware {
     pub(crate) loose: Vec<(String, Option<ProfileIx>)>,
     /// Whether those who share a card are clients of MPS.
     pub(crate) mps: bool,
+    /// What the node counts as its cards.
+    pub(crate) counts: Counts,
+}
+
+/// What a node counts under the name of its cards. The labels of NVIDIA's GPU feature discovery tell, by
+/// the end of the product's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counts {
+    Cards,
+    /// MIG instances, all of one profile (strategy `single`).
+    Instances,
+    /// Replicas that keep the name of the card.
+    Replicas,
+}
+
+impl Counts {
+    fn of(product: Product<'_>) -> Self {
+        match product {
+            Product { mig: Some(_), .. } => Self::Instances,
+            Product { shared: true, .. } => Self::Replicas,
+            Product { .. } => Self::Cards,
+        }
+    }
+
+    /// What they are, to somebody who needs cards.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Cards => "cards",
+            Self::Instances => "MIG strategy single",
+            Self::Replicas => "replicas counted as cards",
+        }
+    }
 }
 
 /// How one card may be used.
@@ -413,6 +443,7 @@ impl Hardware {
                 _ => Mode::Whole,
             })
             .collect();
+        let product = Product::new(&cards.model);
         let all = CardSet::first(cards.count).unwrap_or(CardSet::EMPTY);
         let mut whole = all;
         for (card, mode) in (0_u32..).zip(&modes) {
@@ -427,7 +458,7 @@ impl Hardware {
             model,
             memory_mib: if cards.memory_mib > 0 {
                 cards.memory_mib
-            } else if let Some((_, profile)) = cards.model.split_once(MIG_PRODUCT) {
+            } else if let Some(profile) = product.mig {
                 let profile =
                     geometry.and_then(|geometry| geometry.get(geometry.profile(profile)?));
                 profile.map_or(0, |profile| profile.memory_mib)
@@ -446,6 +477,7 @@ impl Hardware {
                 .map(|name| (name.clone(), geometry.and_then(|g| g.profile(name))))
                 .collect(),
             mps: cards.mps,
+            counts: Counts::of(product),
         }
     }
 
@@ -479,23 +511,34 @@ impl Hardware {
 
     /// Whether the kind of card passes an ask's conditions.
     pub(crate) fn passes(&self, ask: &CardAsk) -> bool {
-        let known = self.model.filter(|_| !self.counts_instances());
+        let known = self.model.filter(|_| self.counts != Counts::Instances);
         let known = known.map_or("", |model| model.name);
         ask.accepts_model(&[&self.product, known])
             && self.memory_mib >= ask.source.min_card_memory_mib
             && !self.refuses_several(ask)
+            && !self.lacks_cards(ask)
     }
 
-    /// Whether the node counts its MIG instances as cards (strategy `single`): they are not cards of
-    /// the model, and cannot be cut.
-    pub(crate) fn counts_instances(&self) -> bool {
-        self.product.contains(MIG_PRODUCT)
+    /// Whether what the node counts as cards are cards.
+    pub(crate) fn counts_cards(&self) -> bool {
+        self.counts == Counts::Cards
+    }
+
+    /// Whether an ask needs cards where the node counts parts of cards: nobody knows which of them lie on
+    /// one card, whose others are on it, or how they are joined.
+    pub(crate) fn lacks_cards(&self, ask: &CardAsk) -> bool {
+        !self.counts_cards() && ask.needs_cards()
     }
 
     /// Whether it is about several replicas where a pod gets one only: NVIDIA's device plugin fails a
     /// request for more of what MPS shares, unless it is told otherwise.
     pub(crate) fn refuses_several(&self, ask: &CardAsk) -> bool {
-        self.mps && matches!(ask.source.want, CardWant::Replicas { count: 2.., .. })
+        let several = match ask.source.want {
+            CardWant::Replicas { count, .. } => count > 1,
+            CardWant::Whole(count) => self.counts == Counts::Replicas && count > 1,
+            _ => false,
+        };
+        self.mps && several
     }
 
     /// What the processes of shares run in.

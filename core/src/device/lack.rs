@@ -10,7 +10,7 @@ use alloc::{
 
 use super::{
     ask::{CardAsk, Part},
-    hardware::{Hardware, Mode, Need},
+    hardware::{Counts, Hardware, Mode, Need},
     inventory::{Inventory, Pool},
     links::Nearness,
     parts,
@@ -25,7 +25,13 @@ impl Inventory {
     /// Why no member with this ask fits, with a word about it; asked only when none does.
     pub(crate) fn lack(&self, ask: &CardAsk) -> (Cause, String) {
         let Some(pool) = self.pool(ask.kind) else {
-            return (Cause::Cards, String::new());
+            let mut counted = self.counted().iter();
+            let lacking = counted
+                .find(|counted| counted.kind == ask.kind && counted.hardware.lacks_cards(ask));
+            return lacking.map_or((Cause::Cards, String::new()), |counted| {
+                let word = counted.hardware.counts.word();
+                (Cause::CardsNotShared, word.to_string())
+            });
         };
         if !pool.in_doubt.is_empty() {
             let mut known = self.clone();
@@ -36,6 +42,21 @@ impl Inventory {
                 known.lack(ask)
             };
         }
+        // What will not change when others end comes before what will.
+        let mut empty = self.clone();
+        empty.empty();
+        if empty.capacity(ask) == 0 {
+            empty.lack_now(ask)
+        } else {
+            self.lack_now(ask)
+        }
+    }
+
+    /// The same, with what is in use now.
+    fn lack_now(&self, ask: &CardAsk) -> (Cause, String) {
+        let Some(pool) = self.pool(ask.kind) else {
+            return (Cause::Cards, String::new());
+        };
         let hardware = &pool.hardware;
         let without = |change: &dyn Fn(&mut CardRequest)| {
             let mut source = ask.source.clone();
@@ -62,12 +83,17 @@ impl Inventory {
         if !loose && !pool.all.iter().any(|card| suits(hardware.mode(card))) {
             let word = match first {
                 None => "as a whole",
-                Some((_, Part::Slice(_))) if hardware.counts_instances() => "MIG strategy single",
+                Some((_, Part::Slice(_))) if hardware.counts == Counts::Instances => {
+                    hardware.counts.word()
+                }
                 Some((_, Part::Slice(_))) => "MIG instances",
                 Some((_, Part::Share { .. })) => "shares",
                 Some((_, Part::Replica)) => "replicas",
             };
             return (Cause::CardsNotShared, word.to_string());
+        }
+        if hardware.lacks_cards(ask) {
+            return (Cause::CardsNotShared, hardware.counts.word().to_string());
         }
         if !pool.unhealthy.is_empty() {
             let mut healthy = self.clone();
@@ -80,6 +106,9 @@ impl Inventory {
             return (Cause::UnknownCard, String::new());
         }
         if !ask.source.models.is_empty() && without(&|source| source.models.clear()) {
+            if hardware.product.is_empty() {
+                return (Cause::UnknownCardModel, String::new());
+            }
             return (Cause::CardModel, hardware.product.clone());
         }
         if without(&|source| source.min_card_memory_mib = 0) && ask.source.min_card_memory_mib > 0 {

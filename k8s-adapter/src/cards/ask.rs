@@ -172,6 +172,7 @@ pub(crate) fn request(
     if kai::is_reservation(pod) {
         return None;
     }
+    kai::complain_of_misspelt(pod, problems);
     let vgpu = asked.vgpu;
     let base = asked.only(resources, problems);
     let mut annotations = Annotations {

@@ -2,10 +2,14 @@
 //!
 //! A pod asks for `nvidia.com/gpu` (how many cards) with `gpumem` or `gpumem-percentage` and
 //! `gpucores` (how much of each). What a node's device plugin lists as `nvidia.com/gpu` is how many
-//! shares there may be; its cards are in an annotation. HAMi's library counts a process's context
-//! within `gpumem`, so nothing is added to it. Source: HAMi, `pkg/device`.
+//! shares there may be; its cards are in an annotation, and those of a pod that was placed in one of the
+//! pod. HAMi's library counts a process's context within `gpumem`, so nothing is added to it. Source:
+//! HAMi, `pkg/device`.
+
+use std::collections::BTreeMap;
 
 use gangline::{
+    bits::CardSet,
     cluster::spec::CardMode,
     device::{names::CardPart, overhead::Overhead},
     request::{Apart, ShareMemory},
@@ -14,12 +18,14 @@ use serde::Deserialize;
 
 use super::ask::{Cut, Each};
 use crate::{
-    api,
+    api::{self, Labels},
     problem::{FieldPath, Problems},
 };
 
 /// The annotation in which a node's agent lists its cards.
 pub(super) const REGISTER: &str = "hami.io/node-nvidia-register";
+/// The annotation in which HAMi's scheduler lists the cards that it chose for a pod.
+const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
 
 const SPEC: FieldPath<'static> = FieldPath::root("spec");
 
@@ -93,6 +99,7 @@ pub(super) fn share(pod: &api::Pod, problems: &mut Problems) -> Option<Cut> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Card {
+    id: String,
     index: u32,
     /// Memory in MiB that may be given out.
     #[serde(rename = "devmem")]
@@ -137,17 +144,41 @@ pub(super) fn cards(text: &str) -> Option<Vec<Card>> {
 
 fn listed_card(text: &str) -> Option<Card> {
     let fields: Vec<&str> = text.split(',').collect();
-    let (&[_, _, memory, _, product, _, health], rest) = fields.split_first_chunk::<7>()?;
+    let (&[id, _, memory, _, product, _, health], rest) = fields.split_first_chunk::<7>()?;
     let (index, mode) = match rest {
         [] => ("0", ""),
         [index, mode] => (*index, *mode),
         _ => return None,
     };
     Some(Card {
+        id: id.into(),
         index: index.parse().ok()?,
         memory_mib: memory.parse().ok()?,
         product: product.into(),
         mode: mode.into(),
         health: health.parse().ok()?,
     })
+}
+
+/// The numbers of a node's cards by their ids; none unless each has an id of its own.
+pub(super) fn ids(node: &Labels) -> BTreeMap<String, u8> {
+    let listed = node.get(REGISTER).and_then(|text| cards(text.trim()));
+    let listed = listed.unwrap_or_default();
+    let count = listed.len();
+    let numbered = listed.into_iter().zip(0..CardSet::CAPACITY as u8);
+    let ids: BTreeMap<String, u8> = numbered.map(|(card, number)| (card.id, number)).collect();
+    if ids.len() == count && !ids.contains_key("") {
+        ids
+    } else {
+        BTreeMap::new()
+    }
+}
+
+/// The ids of the cards that HAMi chose for a pod, one for each share: `;` behind each container, `:`
+/// behind each card, `,` behind its id. A share of a MIG device names no card that could be shared.
+pub(super) fn allocated(pod: &Labels) -> Vec<Box<str>> {
+    let text = pod.get(ALLOCATED).map_or("", |text| text);
+    let shares = text.split([';', ':']).map(str::trim);
+    let ids = shares.filter_map(|share| Some(share.split_once(',')?.0));
+    ids.map(Box::from).collect()
 }

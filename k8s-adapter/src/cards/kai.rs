@@ -11,15 +11,20 @@ use gangline::{
 };
 
 use super::{
-    Annotations, PART_OF_A_CARD,
+    ANNOTATIONS, Annotations, LABELS, PART_OF_A_CARD,
     ask::{Cut, Each},
     milli,
 };
-use crate::api::{self, Labels};
+use crate::{
+    api::{self, Labels},
+    problem::Problems,
+};
 
 const FRACTION: &str = "gpu-fraction";
 const MEMORY: &str = "gpu-memory";
 const CARDS: &str = "gpu-fraction-num-devices";
+/// A word that differs in more letters is another one.
+const MOST_SLIPS: usize = 2;
 const GROUP: &str = "runai-gpu-group";
 const GROUPS: &str = "runai-gpu-group/";
 /// Namespaces of reservation pods, now and before KAI had its name.
@@ -58,6 +63,34 @@ pub(super) fn share(annotations: &mut Annotations<'_, '_>) -> Option<Cut> {
         apart: Apart::Distinct,
         overhead: Overhead::PROCESS,
     })
+}
+
+/// Notes words that are nearly one of KAI's, and such that are in the wrong place: the pod would run
+/// without a card.
+pub(super) fn complain_of_misspelt(pod: &api::Pod, problems: &mut Problems) {
+    let known = [FRACTION, MEMORY, CARDS];
+    let metadata = &pod.metadata;
+    for (key, _) in metadata.labels.iter() {
+        if known.contains(&key) {
+            let message = "nobody reads it as a label; accepted: as an annotation";
+            problems.note("UnknownLabel", &LABELS.key(key), message);
+        }
+    }
+    for (key, _) in metadata.annotations.iter() {
+        let is_misspelt = |known: &&&str| {
+            let known: &str = known;
+            let distance = strsim::damerau_levenshtein(&key.to_lowercase(), known);
+            key != known && distance <= MOST_SLIPS
+        };
+        if let Some(near) = known
+            .iter()
+            .find(is_misspelt)
+            .filter(|_| !known.contains(&key))
+        {
+            let message = format_args!("KAI has no such annotation; did you mean {near}?");
+            problems.note("UnknownAnnotation", &ANNOTATIONS.key(key), message);
+        }
+    }
 }
 
 /// Whether a pod only keeps a card for those that share it.

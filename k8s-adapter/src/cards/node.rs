@@ -174,6 +174,9 @@ impl<'a> Reader<'a, '_> {
             mps: Sharing::new(self.label(label::SHARING_STRATEGY)) == Some(Sharing::Mps),
             ..NodeCards::default()
         };
+        if offered.cards > 0 && offered.replicas == 0 {
+            self.name_replicas(&mut cards);
+        }
         // Cards that there are, whether they can be used or not.
         let mut physical = self.capacity(NVIDIA).max(offered.cards);
         if offered.replicas > 0 {
@@ -182,7 +185,7 @@ impl<'a> Reader<'a, '_> {
         if offered.cards > 0 {
             let registered = self.add_registered(&mut cards);
             if registered.is_none() {
-                self.doubt_count(offered.cards);
+                self.doubt_count(&cards);
             }
             physical = registered.unwrap_or(physical);
         }
@@ -262,12 +265,31 @@ impl<'a> Reader<'a, '_> {
             .unwrap_or(0)
     }
 
+    /// Makes the product's name say that what the node counts as cards are replicas of cards, where
+    /// the number of replicas does.
+    fn name_replicas(&mut self, cards: &mut NodeCards) {
+        let each = self.number(label::REPLICAS).unwrap_or(0);
+        if each > 1 && !Product::new(&cards.model).shared {
+            cards.model.push_str(label::SHARED_PRODUCT);
+        }
+        if cards.mps && Product::new(&cards.model).shared {
+            self.problems.note(
+                "ReplicasLikeCards",
+                &LABELS.key(label::SHARING_STRATEGY),
+                format_args!(
+                    "\"mps\", and the replicas are called {NVIDIA}: a pod that asks for more than one is \
+                     placed, and refused by the device plugin; accepted: replicas that are renamed \
+                     (renameByDefault: true), of which no pod gets two"
+                ),
+            );
+        }
+    }
+
     /// Says so when there are more cards than a label counts: shares that nobody describes would pass for
     /// cards.
-    fn doubt_count(&mut self, cards: u32) {
-        let labels = &self.node.metadata.labels;
-        let is_shared =
-            Product::new(self.label(label::PRODUCT)).shared || labels.contains_key(label::REPLICAS);
+    fn doubt_count(&mut self, cards: &NodeCards) {
+        let is_shared = Product::new(&cards.model).shared;
+        let cards = cards.count;
         let Some(count) = self.number(label::COUNT).filter(|_| !is_shared) else {
             return;
         };

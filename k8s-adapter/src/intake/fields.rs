@@ -1,38 +1,16 @@
-//! The fields that the specs of group objects have, so that a misspelt one gets a word.
+//! The fields that the specs of group objects have.
 //!
-//! A document and the [`Field`]s of its kind enter; a warning for each other field leaves. Kubernetes
-//! passes such a field over, and the group means something else than was written: a minimum that is
-//! misspelt is none. The object is used all the same. No value is read here.
+//! A document of a dialect enters; a warning for each field that its kind does not have leaves.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Dialect, Kind};
 use crate::{
-    annotations::nearest,
-    load::{Complaint, Document, Severity},
+    fields::complain_of_unknown,
+    load::{Complaint, Document},
     problem::FieldPath,
 };
-
-/// A field of a spec, or of a map or of a list of maps below it.
-#[derive(Clone, Copy, Debug)]
-pub struct Field {
-    name: &'static str,
-    /// What it may hold; empty where that is free or of no matter here.
-    below: &'static [Field],
-}
-
-impl Field {
-    /// A field of which what it holds is not looked at.
-    pub(super) const fn any(name: &'static str) -> Self {
-        Self::of(name, &[])
-    }
-
-    /// A field with fields of its own.
-    pub(super) const fn of(name: &'static str, below: &'static [Field]) -> Self {
-        Self { name, below }
-    }
-}
 
 #[derive(Deserialize)]
 struct Outline {
@@ -51,52 +29,8 @@ pub(crate) fn complain_of_unknown_fields(
     // What cannot be decoded is complained about where it is taken in.
     if let (Some(kind), Ok(outline)) = (kind, document.decode::<Outline>()) {
         let path = FieldPath::root("spec");
-        check(&outline.spec, kind.spec, &path, document, complaints);
+        complain_of_unknown(&outline.spec, kind.spec, &path, document, complaints);
     }
-}
-
-fn check(
-    value: &Value,
-    known: &[Field],
-    path: &FieldPath<'_>,
-    document: &Document<'_>,
-    complaints: &mut Vec<Complaint>,
-) {
-    match value {
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                check(item, known, &path.index(index), document, complaints);
-            }
-        }
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                let path = path.name(name);
-                match known.iter().find(|field| field.name == name) {
-                    Some(field) if field.below.is_empty() => {}
-                    Some(field) => check(value, field.below, &path, document, complaints),
-                    None => complaints.push(unknown(name, known, &path, document)),
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-fn unknown(
-    name: &str,
-    known: &[Field],
-    path: &FieldPath<'_>,
-    document: &Document<'_>,
-) -> Complaint {
-    let names: Vec<&str> = known.iter().map(|field| field.name).collect();
-    let near = nearest(name, &names).map(|near| format!("; did you mean {near}?"));
-    let accepted = format!("{}{}", names.join(", "), near.unwrap_or_default());
-    document.complaint(
-        Severity::Warning,
-        path.to_string(),
-        "no such field, so it decides nothing",
-        accepted,
-    )
 }
 
 #[cfg(test)]

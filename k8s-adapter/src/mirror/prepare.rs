@@ -79,8 +79,8 @@ impl Mirror {
             return;
         };
         pod.keeps_judged = keeps;
-        let member = pod.member.clone();
-        known.touch(name, &member);
+        let is_linked = pod.member.link.is_some();
+        known.touch(name, is_linked);
         self.changed_namespaces.insert(namespace.to_owned());
     }
 }

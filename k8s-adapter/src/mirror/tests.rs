@@ -73,7 +73,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             min
         }),
         (0..3_u8, 0..3_u8).prop_map(|(group, dialect)| Step::GroupGone { group, dialect }),
-        (0..6_u8, 0..10_u8, 0..6_u8, 0..6_u8, 0..5_u8).prop_map(
+        (0..6_u8, 0..10_u8, 0..6_u8, 0..7_u8, 0..5_u8).prop_map(
             |(pod, group, node, shape, claims)| Step::Pod {
                 pod,
                 group,
@@ -204,9 +204,15 @@ const API_VERSIONS: [&str; 3] = [
 ];
 
 fn node(node: u8, cards: u8) -> Value {
+    let mut annotations = json!({});
+    // With three cards it is a node of HAMi, with two the ids of its cards are the other way round.
+    if let 2 | 3 = cards {
+        let card = |id: u8| format!("GPU-{id},10,1000,100,A,0,true:");
+        annotations["hami.io/node-nvidia-register"] = json!(card(3 - cards) + &card(cards - 2));
+    }
     json!({
         "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": format!("n{node}"),
+        "metadata": {"name": format!("n{node}"), "annotations": annotations,
                      "labels": {"kubernetes.io/hostname": format!("n{node}")}},
         "status": {
             "allocatable": {"cpu": "8", "pods": "20", "nvidia.com/gpu": cards.to_string()},
@@ -258,6 +264,12 @@ fn pod(pod: u8, group: u8, node: u8, shape: u8, claims: u8) -> Value {
         4 => {
             annotations["gpu-fraction"] = json!("0.5");
             labels["runai-gpu-group"] = json!("shared");
+        }
+        6 => {
+            let limits = &mut spec["containers"][0]["resources"]["limits"];
+            limits["nvidia.com/gpu"] = json!("1");
+            limits["nvidia.com/gpumem"] = json!("100");
+            annotations["hami.io/vgpu-devices-allocated"] = json!("GPU-0,NVIDIA,100,0:;");
         }
         _ => {}
     }

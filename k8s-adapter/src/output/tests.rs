@@ -330,3 +330,17 @@ fn pods_that_all_run_without_their_group_object_do_not_wait() {
     assert_eq!(words, ["running"]);
     assert!(report.gangs.iter().all(|gang| gang.reason.is_none()));
 }
+
+#[test]
+fn cards_that_are_too_many_to_be_told_apart_are_in_the_totals() {
+    let mut counted = node(0, "n1", &[], 0, &[]);
+    counted.resources.push(("nvidia.com/gpu", 30, 80));
+    let mut over_used = node(1, "n2", &[], 0, &[]);
+    over_used.resources.push(("nvidia.com/gpu", -5, 80));
+    let mut cordoned = counted.clone();
+    cordoned.unschedulable = true;
+    let totals = card_totals(&[counted, over_used, cordoned]);
+    let totals = totals["nvidia.com/gpu"];
+    assert_eq!((totals.total, totals.held), (240, 50 + 80 + 50));
+    assert_eq!((totals.free, totals.unusable), (30, 30));
+}

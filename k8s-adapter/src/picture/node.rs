@@ -8,7 +8,10 @@ use std::fmt::Write as _;
 use gangline::{engine::NodeView, request::CPU};
 
 use super::{Escaped, Keep, Picture, cards::Shape, shortened};
-use crate::{node::is_away, output::held_cards};
+use crate::{
+    node::is_away,
+    output::{counted_cards, held_cards},
+};
 
 /// Sizes in pixels that go together.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +137,7 @@ impl Picture<'_> {
         let mut top = y + scale.node_pad;
         if scale.name_font > 0.0 {
             let room = width - 2.0 * scale.node_pad;
-            let name = shortened(node.name, room, scale.name_font, Keep::End);
+            let name = shortened(host(node.name), room, scale.name_font, Keep::End);
             let _ = write!(
                 svg,
                 "<text class=\"node-name\" x=\"{left:.1}\" y=\"{:.1}\" font-size=\"{}\">{}</text>",
@@ -155,10 +158,11 @@ impl Picture<'_> {
     }
 }
 
-/// A node without cards: how much of its processor time is in use.
+/// A node without cards of which each could be drawn: how much of its cards, or of its processor time, is
+/// in use.
 fn push_bar(svg: &mut String, node: &NodeView<'_>, (x, y): (f32, f32), width: f32) {
-    let cpu = node.resources.iter().find(|(name, _, _)| *name == CPU);
-    let share = match cpu {
+    let cpu = || node.resources.iter().find(|(name, _, _)| *name == CPU);
+    let share = match counted_cards(node).next().or_else(cpu) {
         Some(&(_, free, all)) if all > 0 => 1.0 - (free as f32 / all as f32).clamp(0.0, 1.0),
         _ => 0.0,
     };
@@ -169,6 +173,14 @@ fn push_bar(svg: &mut String, node: &NodeView<'_>, (x, y): (f32, f32), width: f3
          height=\"{BAR}\" rx=\"2\"/>",
         width * share
     );
+}
+
+/// What tells a node from others: clouds put a domain behind the host's name, alike for all of them.
+fn host(node: &str) -> &str {
+    match node.split_once('.') {
+        Some((host, _)) if !host.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => node,
+    }
 }
 
 /// What a pointer over a node shows.
@@ -192,6 +204,9 @@ fn tooltip(node: &NodeView<'_>) -> String {
             let free = loose.all.saturating_sub(loose.used);
             let _ = write!(text, ", {free} of {} {} free", loose.all, loose.profile);
         }
+    }
+    for (kind, free, all) in counted_cards(node) {
+        let _ = write!(text, ", {free} of {all} {kind} free");
     }
     if let Some((name, free, all)) = node.resources.iter().find(|(name, _, _)| *name == CPU) {
         let free = gangline::explain::Amount {

@@ -14,6 +14,7 @@ use gangline::{
 
 use crate::{
     annotations::nearest,
+    intake::Member,
     load::{Complaint, Severity, Source},
 };
 
@@ -109,10 +110,7 @@ pub(crate) fn complain_of_absent(
     nodes: &BTreeMap<String, NodeSpec>,
     complaints: &mut Vec<Complaint>,
 ) {
-    let labels: BTreeSet<&str> = nodes
-        .values()
-        .flat_map(|node| node.labels.keys().map(String::as_str))
-        .collect();
+    let labels = labels_of(nodes);
     let absent = levels
         .iter()
         .filter(|level| !labels.contains(level.as_str()));
@@ -135,6 +133,45 @@ pub(crate) fn complain_of_absent(
             severity: Severity::Warning,
         });
     }
+}
+
+/// Complains about labels that the `nodeSelector` of a waiting pod wants and that no node has, each once:
+/// autoscalers may bring such nodes, but more often the key has a typo.
+pub(crate) fn complain_of_absent_selectors(
+    nodes: &BTreeMap<String, NodeSpec>,
+    members: &[Member],
+    complaints: &mut Vec<Complaint>,
+) {
+    if nodes.is_empty() {
+        return;
+    }
+    let labels = labels_of(nodes);
+    let mut named = BTreeSet::new();
+    for Member { spec, source, .. } in members {
+        if spec.node.is_some() {
+            continue;
+        }
+        for label in spec.template.nodes.selector.keys() {
+            if labels.contains(label.as_str()) || !named.insert(label) {
+                continue;
+            }
+            let labels: Vec<&str> = labels.iter().copied().collect();
+            let near = nearest(label, &labels).map(|near| format!("; did you mean {near}?"));
+            complaints.push(Complaint {
+                source: source.clone(),
+                object: format!("Pod {}/{}", spec.namespace, spec.name),
+                field: format!("spec.nodeSelector[{label}]"),
+                value: format!("no node has this label{}", near.unwrap_or_default()),
+                accepted: "a label that nodes have".to_owned(),
+                severity: Severity::Warning,
+            });
+        }
+    }
+}
+
+fn labels_of(nodes: &BTreeMap<String, NodeSpec>) -> BTreeSet<&str> {
+    let labels = nodes.values().flat_map(|node| node.labels.keys());
+    labels.map(String::as_str).collect()
 }
 
 fn collect(group: &Group, labels: &mut BTreeSet<String>) {

@@ -506,6 +506,64 @@ fn an_annotation_on_a_workload_instead_of_its_template_is_warned_of() {
 }
 
 #[test]
+fn an_annotation_on_a_group_instead_of_its_pods_is_warned_of() {
+    let group = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: g, \
+                 annotations: {gangline.io/card-near: nvlink-island}}\nspec: {minMember: 1}\n";
+    assert_eq!(
+        world(group).complaint_lines(),
+        [
+            "dump, document 1: PodGroup g: metadata.annotations[gangline.io/card-near]: its pods do not \
+             get it; accepted: on its pods"
+        ]
+    );
+}
+
+#[test]
+fn conditions_of_cards_on_a_pod_that_asks_for_none_are_warned_of() {
+    let pod = |limits: &str, spec: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: p, annotations: {{gangline.io/card-memory: \
+             79Gi}}}}\nspec: {{containers: [{{name: a, resources: {{limits: {{{limits}}}}}}}]{spec}}}\n"
+        )
+    };
+    assert_eq!(
+        world(&pod("cpu: 1", "")).complaint_lines(),
+        [
+            "dump, document 1: Pod default/p: metadata.annotations[gangline.io/card-memory]: decides \
+             nothing, since the pod asks for no card; accepted: on a pod that asks for cards, such as \
+             nvidia.com/gpu: 1"
+        ]
+    );
+    assert_eq!(
+        world(&pod("nvidia.com/gpu: 1", "")).complaint_lines(),
+        [""; 0]
+    );
+    assert_eq!(
+        world(&pod("cpu: 1", ", nodeName: n1")).complaint_lines(),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_label_that_a_pod_selects_and_no_node_has_is_named_once() {
+    let pod = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{nodeSelector: \
+             {{nvidia.com/gpu.produkt: A}}}}\n---\n"
+        )
+    };
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {nvidia.com/gpu.product: A}}\n---\n";
+    let dump = [node, &pod("a"), &pod("b")].concat();
+    assert_eq!(
+        world(&dump).complaint_lines(),
+        [
+            "dump, document 2: Pod default/a: spec.nodeSelector[nvidia.com/gpu.produkt]: no node has this \
+             label; did you mean nvidia.com/gpu.product?; accepted: a label that nodes have"
+        ]
+    );
+}
+
+#[test]
 fn what_is_wrong_with_a_pod_that_runs_is_a_warning() {
     let pod = |name: &str, spec: &str| {
         format!(

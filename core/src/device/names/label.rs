@@ -36,6 +36,9 @@ pub const MPS_CAPABLE: &str = "nvidia.com/mps.capable";
 /// `true` on nodes with NVIDIA cards; set by the operator.
 pub const PRESENT: &str = "nvidia.com/gpu.present";
 
+/// The end of a product label where the cards are shared under their own resource name.
+pub const SHARED_PRODUCT: &str = "-SHARED";
+
 /// What a product label says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Product<'a> {
@@ -51,7 +54,7 @@ pub struct Product<'a> {
 impl<'a> Product<'a> {
     /// Reads the value of a product label.
     pub fn new(value: &'a str) -> Self {
-        let (rest, shared) = match value.strip_suffix("-SHARED") {
+        let (rest, shared) = match value.strip_suffix(SHARED_PRODUCT) {
             Some(rest) => (rest, true),
             None => (value, false),
         };

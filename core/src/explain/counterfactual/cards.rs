@@ -405,7 +405,7 @@ impl Explainer {
                 continue;
             };
             let pool = self.engine.cluster.node(node).cards.pool(wish.ask.kind);
-            if pool.is_some_and(|pool| pool.hardware.counts_instances()) {
+            if pool.is_some_and(|pool| !pool.hardware.counts_cards()) {
                 continue;
             }
             let mut other = NodeSpec::clone(&spec);

@@ -175,6 +175,35 @@ fn kai_annotations_are_shares_without_a_resource() {
 }
 
 #[test]
+fn words_that_are_nearly_kais_are_named() {
+    for (annotations, near) in [
+        ("gpu-fractions: '0.5'", "gpu-fraction"),
+        ("gpu_fraction: '0.5'", "gpu-fraction"),
+        ("GPU-Memory: '2000'", "gpu-memory"),
+        (
+            "gpu-fraction: '0.5', gpu-fraction-num-device: '2'",
+            "gpu-fraction-num-devices",
+        ),
+    ] {
+        let (_, problems) = read("", annotations);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(
+            problems[0].ends_with(&format!("did you mean {near}?")),
+            "{problems:?}"
+        );
+    }
+    assert_eq!(read("", "gpu-type: a, gpu: b").1, [""; 0]);
+    let label = "{metadata: {labels: {gpu-fraction: '0.5'}}, spec: {containers: [{name: a}]}}";
+    assert_eq!(
+        read_pod(label).1,
+        [
+            "UnknownLabel: metadata.labels[gpu-fraction]: nobody reads it as a label; accepted: as an \
+             annotation"
+        ]
+    );
+}
+
+#[test]
 fn a_card_that_kai_keeps_for_its_shares_is_not_counted_twice() {
     let pod = |namespace: &str| {
         read_pod(&format!(

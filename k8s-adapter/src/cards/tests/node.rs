@@ -147,12 +147,40 @@ fn renamed_replicas_are_spread_over_the_cards_that_labels_tell() {
 }
 
 #[test]
-fn replicas_under_the_cards_name_are_counted_as_before() {
-    let labels = "nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3-SHARED,
-                  nvidia.com/gpu.count: '2', nvidia.com/gpu.replicas: '4'";
-    let cards = good(labels, "", "nvidia.com/gpu: 8");
+fn replicas_under_the_cards_name_are_counted_and_called_replicas() {
+    let numbers = "nvidia.com/gpu.count: '2', nvidia.com/gpu.replicas: '4'";
+    let product = "nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3";
+    // Feature discovery says it in the product's name; the number of replicas says it as well.
+    for labels in [
+        format!("{product}-SHARED, {numbers}"),
+        format!("{product}, {numbers}"),
+    ] {
+        let cards = good(&labels, "", "nvidia.com/gpu: 8");
+        assert_eq!(cards.count, 8);
+        assert_eq!(cards.model, "NVIDIA-H100-80GB-HBM3-SHARED");
+        assert!(cards.modes.is_empty() && cards.links.is_none());
+    }
+    let renamed = good(
+        &format!("{product}, {numbers}"),
+        "",
+        "nvidia.com/gpu.shared: 8",
+    );
+    assert_eq!(renamed.model, "NVIDIA-H100-80GB-HBM3");
+    let one = format!("{product}, nvidia.com/gpu.count: '8', nvidia.com/gpu.replicas: '1'");
+    let one = good(&one, "", "nvidia.com/gpu: 8");
+    assert_eq!(one.model, "NVIDIA-H100-80GB-HBM3");
+}
+
+#[test]
+fn replicas_of_mps_under_the_cards_name_get_a_word() {
+    let labels = "nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3-SHARED, nvidia.com/gpu.count: '2',
+                  nvidia.com/gpu.replicas: '4', nvidia.com/gpu.sharing-strategy: mps";
+    let (problem, cards) = bad(labels, "", "nvidia.com/gpu: 8");
+    assert!(
+        problem.starts_with("ReplicasLikeCards: metadata.labels[nvidia.com/gpu.sharing-strategy]"),
+        "{problem}"
+    );
     assert_eq!(cards.count, 8);
-    assert!(cards.modes.is_empty() && cards.links.is_none());
 }
 
 #[test]

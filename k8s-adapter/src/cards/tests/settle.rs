@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use gangline::{Event, cluster::spec::CardMode, gang::PodSpec};
+use gangline::{Event, bits::CardSet, cluster::spec::CardMode, gang::PodSpec};
 
-use crate::{intake::testing::world as read, world::World};
+use crate::{cards::given::written, intake::testing::world as read, world::World};
 
 fn world(yaml: &str) -> World {
     let world = read(yaml);
@@ -52,6 +52,82 @@ fn a_node_on_which_a_share_runs_shares_its_cards() {
         shared("spec: {nodeName: n1}\nstatus: {phase: Succeeded}"),
         []
     );
+}
+
+/// Two cards of HAMi with these ids.
+fn hami_node(ids: [&str; 2]) -> String {
+    let [a, b] = ids;
+    format!(
+        "
+apiVersion: v1
+kind: Node
+metadata:
+  name: n1
+  annotations:
+    hami.io/node-nvidia-register: '{a},10,32768,100,NVIDIA-A100,0,true,0,hami-core:{b},10,32768,100,NVIDIA-A100,0,true,1,hami-core:'
+status: {{allocatable: {{nvidia.com/gpu: 20}}}}
+---
+"
+    )
+}
+
+/// A pod of HAMi that runs on these cards; with an amount of memory it has shares of them.
+fn hami_pod(name: &str, memory: &str, allocated: &str) -> String {
+    let cards = allocated.matches(':').count().max(1);
+    format!(
+        "
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, annotations: {{hami.io/vgpu-devices-allocated: '{allocated}'}}}}
+spec: {{nodeName: n1, containers: [{{name: a, resources: {{limits: {{nvidia.com/gpu: {cards}{memory}}}}}}}]}}
+---
+"
+    )
+}
+
+#[test]
+fn hami_tells_by_id_which_cards_its_pods_have() {
+    let share = ", nvidia.com/gpumem: 3000";
+    let yaml = [
+        hami_node(["GPU-a", "GPU-b"]),
+        hami_pod("second", share, "GPU-b,NVIDIA,3000,0:;"),
+        hami_pod("both", share, "GPU-b,NVIDIA,3000,0:GPU-a,NVIDIA,3000,0:;"),
+        hami_pod("whole", "", "GPU-a,NVIDIA,32768,100:;"),
+        hami_pod("elsewhere", share, "GPU-c,NVIDIA,3000,0:;"),
+        hami_pod("silent", share, ";"),
+    ];
+    let told = |yaml: &str, name: &str| {
+        let devices = pod(&world(yaml), name).devices;
+        devices.and_then(|devices| written(&devices))
+    };
+    let yaml = yaml.concat();
+    assert_eq!(told(&yaml, "second").as_deref(), Some("1:share"));
+    assert_eq!(told(&yaml, "both").as_deref(), Some("1:share,0:share"));
+    assert_eq!(told(&yaml, "whole").as_deref(), Some("0"));
+    assert_eq!(told(&yaml, "elsewhere"), None);
+    assert_eq!(told(&yaml, "silent"), None);
+    // Ids that are not one each tell nothing.
+    let twice = hami_node(["GPU-a", "GPU-a"]);
+    let yaml = twice + &hami_pod("p", share, "GPU-a,NVIDIA,3000,0:;");
+    assert_eq!(told(&yaml, "p"), None);
+}
+
+#[test]
+fn a_whole_card_is_not_the_one_on_which_hami_runs_a_share() {
+    let yaml = [
+        hami_node(["GPU-a", "GPU-b"]),
+        hami_pod("share", ", nvidia.com/gpumem: 3000", "GPU-b,NVIDIA,3000,0:;"),
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: new}\nspec: {containers: [{name: a, resources: \
+         {limits: {nvidia.com/gpu: 1}}}]}\n"
+            .to_owned(),
+    ];
+    let world = world(&yaml.concat());
+    let mut scheduler = world.engine();
+    scheduler.decide(world.now);
+    let ledger = scheduler.ledger();
+    let uid = pod(&world, "new").uid;
+    let line = ledger.iter().find(|line| line.owner == uid).unwrap();
+    assert_eq!(line.devices.cards, CardSet(0b01));
 }
 
 #[test]
