@@ -75,3 +75,84 @@ fn whatever_is_answered_to_a_bind_its_gang_ends_whole_and_nothing_is_bound_twice
     let pause = second.at - first.at;
     assert!(pause >= Duration::from_secs(2), "it waited for {pause:?}");
 }
+
+/// Also what pods say about why they wait, and evictions, come through in the end.
+#[test]
+fn whatever_is_answered_to_a_condition_it_is_told() {
+    let mut cluster = Cluster::share("told");
+    cluster.create_node("n1", 1);
+    let fates = [
+        Fate::Answered(409),
+        Fate::Answered(500),
+        Fate::Throttled(1),
+        Fate::Unsent,
+        Fate::Lost,
+    ];
+    let proxy = cluster.proxy(move |writes| {
+        let pod = writes.last()?.condition()?;
+        let is_of_it = |write: &&Write| write.condition() == Some(pod);
+        let ordinal: usize = pod.strip_prefix("g-")?.parse().ok()?;
+        // Each pod has its own fate, once.
+        let is_first = writes.iter().filter(is_of_it).count() == 1;
+        fates.get(ordinal).filter(|_| is_first).cloned()
+    });
+    cluster.run(&["--kubeconfig", proxy.kubeconfig()]);
+    cluster.apply(&group("g", 5, 5, 1));
+    cluster.wait_until("all members say what is missing", || {
+        (0..5).all(|pod| {
+            cluster
+                .why(&format!("g-{pod}"))
+                .1
+                .ends_with("needs 5 GPUs, 1 free")
+        })
+    });
+}
+
+/// A gang that cannot be made whole, and a budget of disruptions that forbids to evict what is bound.
+#[test]
+fn whatever_is_answered_to_an_eviction_a_gang_that_cannot_be_whole_goes() {
+    let mut cluster = Cluster::share("evicted");
+    cluster.create_node("n1", 3);
+    cluster.apply(
+        "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: all}\n\
+         spec: {minAvailable: 100%, selector: {matchLabels: {budget: 'yes'}}}\n",
+    );
+    let yaml = group("g", 4, 4, 1).replace("annotations", "labels: {budget: 'yes'}\n  annotations");
+    cluster.apply(&yaml);
+    for pod in ["g-0", "g-1", "g-2"] {
+        cluster.bind(pod, &cluster.node_name("n1"));
+    }
+    cluster.wait_until("the budget counts them", || {
+        let budget = cluster.path("/apis/policy/v1", "poddisruptionbudgets/all");
+        cluster.read(&budget)["status"]["currentHealthy"] == 3
+    });
+    let proxy = cluster.proxy(|writes| {
+        let pod = writes.last()?.eviction()?;
+        let is_of_it = |write: &&Write| write.eviction() == Some(pod);
+        match (pod, writes.iter().filter(is_of_it).count()) {
+            ("g-0", 1) => Some(Fate::Answered(500)),
+            ("g-1", 1) => Some(Fate::Unsent),
+            _ => None,
+        }
+    });
+    cluster.run(&[
+        "--kubeconfig",
+        proxy.kubeconfig(),
+        "--degraded-deadline",
+        "1s",
+    ]);
+    cluster.wait_until(
+        "each eviction was refused for the sake of the budget",
+        || {
+            let writes = proxy.writes();
+            let refused = |pod: &str| {
+                let mut writes = writes.iter().filter(|write| write.eviction() == Some(pod));
+                writes.any(|write| write.status == Some(429))
+            };
+            ["g-0", "g-1", "g-2"].into_iter().all(refused)
+        },
+    );
+    assert_eq!(cluster.placed("g-"), (4, 3));
+    cluster.delete(&cluster.path("/apis/policy/v1", "poddisruptionbudgets/all"));
+    cluster.wait_until("what was bound is gone", || cluster.placed("g-") == (1, 0));
+}

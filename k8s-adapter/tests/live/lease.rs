@@ -1,8 +1,13 @@
 //! Several instances, of which one schedules.
 
+use std::time::Duration;
+
 use gangline_controlplane::{ControlPlane, Program};
 
-use crate::support::{Cluster, VOLCANO, group, node};
+use crate::{
+    proxy::Fate,
+    support::{Cluster, VOLCANO, group, node},
+};
 
 #[test]
 fn the_next_instance_takes_over_after_a_crash_and_at_once_after_a_stop() {
@@ -45,4 +50,22 @@ fn the_next_instance_takes_over_after_a_crash_and_at_once_after_a_stop() {
             .contains("the lease could not be renewed in time")
     );
     cluster.own().resume(Program::ApiServer).unwrap();
+}
+
+/// Who is told to stop binds what it has begun, decides nothing new, and gives its lease back.
+#[test]
+fn a_stop_finishes_the_gang_that_is_being_bound() {
+    let mut cluster = Cluster::share("stopped");
+    cluster.create_node("n1", 8);
+    let proxy = cluster.proxy(|writes| {
+        let bind = writes.last()?.bind()?;
+        // Those after the first one take a while.
+        (bind.starts_with("a-") && bind != "a-0").then_some(Fate::Late(Duration::from_millis(700)))
+    });
+    cluster.apply(&group("a", 4, 4, 1));
+    cluster.run_elected(&["--kubeconfig", proxy.kubeconfig()]);
+    cluster.wait_until("the first member is bound", || cluster.placed("a-").1 > 0);
+    assert_eq!(cluster.stop_scheduler(), Some(0));
+    assert_eq!(cluster.placed("a-"), (4, 4));
+    assert_eq!(cluster.lease_holder(), "");
 }

@@ -17,4 +17,5 @@ mod planted;
 mod poison;
 mod proxy;
 mod restart;
+mod storm;
 mod support;

@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::Runtime,
+    sync::watch,
     time,
 };
 
@@ -75,6 +76,18 @@ impl Write {
         pod.strip_suffix("/binding")
     }
 
+    /// The pod whose reason to wait it tells.
+    pub(crate) fn condition(&self) -> Option<&str> {
+        let (_, pod) = self.path.split_once("/pods/")?;
+        pod.strip_suffix("/status")
+    }
+
+    /// The pod that it evicts.
+    pub(crate) fn eviction(&self) -> Option<&str> {
+        let (_, pod) = self.path.split_once("/pods/")?;
+        pod.strip_suffix("/eviction")
+    }
+
     /// Whether it renews or takes over a lease that exists.
     pub(crate) fn is_renewal(&self) -> bool {
         self.method == Method::PUT && self.path.contains("/leases/")
@@ -92,6 +105,8 @@ struct Shared {
     is_cut: AtomicBool,
     /// The write at which it was cut has been dealt with, too.
     is_frozen: AtomicBool,
+    /// How often all connections were broken.
+    breaks: watch::Sender<u32>,
 }
 
 /// See the module's head.
@@ -133,6 +148,7 @@ impl Proxy {
             writes: Mutex::default(),
             is_cut: AtomicBool::new(false),
             is_frozen: AtomicBool::new(false),
+            breaks: watch::Sender::new(0),
         });
         runtime.spawn(listen(listener, Arc::clone(&shared)));
         Self {
@@ -163,6 +179,11 @@ impl Proxy {
     pub(crate) fn is_frozen(&self) -> bool {
         self.shared.is_frozen.load(Ordering::Acquire)
     }
+
+    /// Breaks all connections, those of watches too.
+    pub(crate) fn break_connections(&self) {
+        self.shared.breaks.send_modify(|breaks| *breaks += 1);
+    }
 }
 
 impl Drop for Proxy {
@@ -184,7 +205,11 @@ async fn converse(stream: TcpStream, shared: Arc<Shared>) {
     let service = service_fn(|request| shared.pass(request));
     // An error is what a script asked for, or somebody who went away.
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    drop(connection.await);
+    let mut breaks = shared.breaks.subscribe();
+    tokio::select! {
+        _ = connection => {}
+        _ = breaks.changed() => {}
+    }
 }
 
 impl Shared {
