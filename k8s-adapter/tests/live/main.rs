@@ -5,6 +5,7 @@
 //! is given up.
 #![cfg(feature = "live")]
 
+mod config;
 mod events;
 mod faults;
 mod first_and_second;
