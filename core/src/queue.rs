@@ -14,10 +14,12 @@ use crate::{
     units::{Nanos, Uid},
 };
 
-/// A gang's place in the queue; smaller goes first: higher priority, then those that were never
-/// requeued (the others in the order of their requeues), then age, then uid.
+/// A gang's place in the queue; smaller goes first: those of which members run below the minimum (what
+/// they have idles until they are whole), then higher priority, then those that were never requeued (the
+/// others in the order of their requeues), then age, then uid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Turn {
+    degraded: Reverse<bool>,
     priority: Reverse<i32>,
     requeued: u64,
     created: Nanos,
@@ -25,8 +27,15 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    pub(crate) fn new(priority: i32, requeued: u64, created: Nanos, uid: Uid) -> Self {
+    pub(crate) fn new(
+        degraded: bool,
+        priority: i32,
+        requeued: u64,
+        created: Nanos,
+        uid: Uid,
+    ) -> Self {
         Self {
+            degraded: Reverse(degraded),
             priority: Reverse(priority),
             requeued,
             created,
@@ -64,12 +73,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn priority_comes_before_requeues_and_these_before_age() {
+    fn what_is_degraded_comes_before_priority_and_this_before_requeues_and_age() {
         let turn = |priority, requeued, created, uid| {
-            Turn::new(priority, requeued, Nanos(created), Uid(uid))
+            Turn::new(false, priority, requeued, Nanos(created), Uid(uid))
         };
+        let degraded = Turn::new(true, -1, 9, Nanos(9), Uid(9));
         let mut turns = [
             turn(0, 0, 1, 9),
+            degraded,
             turn(0, 2, 0, 1),
             turn(0, 0, 1, 3),
             turn(5, 7, 9, 9),
@@ -77,6 +88,7 @@ mod tests {
         ];
         turns.sort_unstable();
         let expected = [
+            degraded,
             turn(5, 7, 9, 9),
             turn(0, 0, 1, 3),
             turn(0, 0, 1, 9),

@@ -177,7 +177,14 @@ impl Gang {
 
     /// Its place in the queue.
     pub(crate) fn turn(&self) -> Turn {
-        Turn::new(self.priority, self.requeued, self.created, self.uid)
+        let degraded = self.life.phase() == Phase::Degraded;
+        Turn::new(
+            degraded,
+            self.priority,
+            self.requeued,
+            self.created,
+            self.uid,
+        )
     }
 
     fn sum(&self, of: impl Fn(&Tally) -> u32) -> u32 {

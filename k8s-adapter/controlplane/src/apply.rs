@@ -26,29 +26,37 @@ struct Resource {
     has_status: bool,
 }
 
-pub(crate) fn apply(control_plane: &ControlPlane, yaml: &str) -> Result<(), Error> {
+pub(crate) fn apply(
+    control_plane: &ControlPlane,
+    namespace: &str,
+    yaml: &str,
+) -> Result<(), Error> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(yaml).map_err(|error| bad("the YAML", &error.to_string()))?;
     for document in &documents {
         match &document["items"] {
             Value::Array(items) => items
                 .iter()
-                .try_for_each(|item| apply_one(control_plane, item))?,
+                .try_for_each(|item| apply_one(control_plane, namespace, item))?,
             _ if document.is_null() => {}
-            _ => apply_one(control_plane, document)?,
+            _ => apply_one(control_plane, namespace, document)?,
         }
     }
     Ok(())
 }
 
-fn apply_one(control_plane: &ControlPlane, object: &Value) -> Result<(), Error> {
+fn apply_one(
+    control_plane: &ControlPlane,
+    default_namespace: &str,
+    object: &Value,
+) -> Result<(), Error> {
     let api_version = text(object, "/apiVersion", "apiVersion")?;
     let kind = text(object, "/kind", "kind")?;
     let name = text(object, "/metadata/name", "metadata.name")?;
     let resource = resource(control_plane, api_version, kind)?;
     let namespace = match object.pointer("/metadata/namespace") {
         Some(Value::String(namespace)) => namespace,
-        _ => "default",
+        _ => default_namespace,
     };
     let Resource {
         version_path,

@@ -90,7 +90,7 @@ impl ControlPlane {
             control_plane.wait_until_ready(program)?;
         }
         if builder.programs.contains(&Program::ControllerManager) {
-            control_plane.wait_until_pods_are_taken()?;
+            control_plane.wait_until_pods_are_taken("default")?;
         }
         control_plane.in_use = true;
         Ok(control_plane)
@@ -98,6 +98,11 @@ impl ControlPlane {
 
     /// Ends it like a drop, but quietly: the test has passed.
     pub fn passed(mut self) {
+        self.has_passed();
+    }
+
+    /// It will end quietly: the test has passed.
+    pub fn has_passed(&mut self) {
         self.in_use = false;
     }
 
@@ -213,7 +218,24 @@ impl ControlPlane {
     /// resources and their objects, anything. Takes lists and several documents; a namespaced object
     /// without a namespace is put into `default`; a status is written too.
     pub fn apply(&self, yaml: &str) -> Result<(), Error> {
-        apply::apply(self, yaml)
+        self.apply_in("default", yaml)
+    }
+
+    /// Like [`apply`](Self::apply), with another namespace for objects that name none.
+    pub fn apply_in(&self, namespace: &str, yaml: &str) -> Result<(), Error> {
+        apply::apply(self, namespace, yaml)
+    }
+
+    /// Makes a namespace; where the controller manager runs, returns when pods are taken there.
+    pub fn create_namespace(&self, name: &str) -> Result<(), Error> {
+        let path = "/api/v1/namespaces";
+        let namespace = serde_json::json!({ "metadata": { "name": name } });
+        self.post(path, &namespace.to_string())?
+            .expect_success(path)?;
+        if self.processes.contains_key(&Program::ControllerManager) {
+            self.wait_until_pods_are_taken(name)?;
+        }
+        Ok(())
     }
 
     /// Defines the custom resources of a project, as it publishes them; returns when they are served.
@@ -339,13 +361,13 @@ impl ControlPlane {
     }
 
     /// The controller manager has made the service account without which no pod is taken.
-    fn wait_until_pods_are_taken(&self) -> Result<(), Error> {
-        let path = "/api/v1/namespaces/default/serviceaccounts/default";
+    fn wait_until_pods_are_taken(&self, namespace: &str) -> Result<(), Error> {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
         let since = Instant::now();
         loop {
-            let answer = self.get(path)?;
+            let answer = self.get(&path)?;
             if answer.status == 200 || since.elapsed() > PATIENCE {
-                return answer.expect_success(path).map(drop);
+                return answer.expect_success(&path).map(drop);
             }
             thread::sleep(POLL);
         }

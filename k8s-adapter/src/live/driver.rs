@@ -505,7 +505,10 @@ impl Driver {
             }
             let held = Arc::new(AtomicBool::new(true));
             let entry = (self.plans_so_far, Arc::clone(&held));
-            self.binding.insert(placement.pod, entry);
+            if let Some((_, elsewhere)) = self.binding.insert(placement.pod, entry) {
+                // Its room there was given back just now: nobody shall try again to bind it there.
+                elsewhere.store(false, Ordering::Release);
+            }
             binds.push(Bind {
                 plan: self.plans_so_far,
                 uid: placement.pod,

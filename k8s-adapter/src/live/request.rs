@@ -1,7 +1,12 @@
 //! Requests about pods: reads at any time, writes only while the lease is ours.
 
+use http::header::RETRY_AFTER;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Client, Resource as _, core::Request};
+use kube::{
+    Client, Resource as _,
+    client::Body,
+    core::{Request, Status, response::StatusDetails},
+};
 use tokio::time;
 
 use super::lease::Fence;
@@ -45,10 +50,38 @@ impl Requests {
 
     async fn send(&self, request: Made) -> Result<String, kube::Error> {
         let request = request.map_err(kube::Error::BuildRequest)?;
-        let answer = self.client.request_text(request);
+        let answer = self.exchange(request);
         match time::timeout(self.fence.patience(), answer).await {
             Ok(answer) => answer,
             Err(elapsed) => Err(kube::Error::Service(elapsed.into())),
         }
+    }
+
+    /// Like the client's own way, which does not tell of the header that flow control writes.
+    async fn exchange(&self, request: http::Request<Vec<u8>>) -> Result<String, kube::Error> {
+        let answer = self.client.send(request.map(Body::from)).await?;
+        let code = answer.status();
+        let seconds = answer.headers().get(RETRY_AFTER);
+        let seconds = seconds.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+        let text = answer.into_body().collect_bytes().await?;
+        let text = String::from_utf8(text.to_vec()).map_err(kube::Error::FromUtf8)?;
+        if code.is_success() {
+            return Ok(text);
+        }
+        let status = serde_json::from_str::<Status>(&text);
+        let mut status = status.unwrap_or_else(|_| Status::failure(text.trim(), "no status"));
+        status.code = code.as_u16();
+        if let Some(seconds) = seconds {
+            let details = status.details.get_or_insert_with(|| StatusDetails {
+                name: String::new(),
+                group: String::new(),
+                kind: String::new(),
+                uid: String::new(),
+                causes: Vec::new(),
+                retry_after_seconds: 0,
+            });
+            details.retry_after_seconds = seconds;
+        }
+        Err(kube::Error::Api(status.boxed()))
     }
 }

@@ -209,7 +209,8 @@ impl Storyteller {
             let Some(pod) = self.waiting.get_mut(&member.uid) else {
                 continue;
             };
-            if member.state == MemberState::Waiting {
+            // One that makes no sense counts as one that is held back.
+            if matches!(member.state, MemberState::Waiting | MemberState::Gated) {
                 waits = true;
             } else {
                 self.pending_pods.change(pod.code.take().as_deref(), None);

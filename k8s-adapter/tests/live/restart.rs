@@ -47,7 +47,7 @@ fn a_scheduler_goes_on_when_the_api_server_or_it_itself_starts_again() {
     cluster.control_plane.apply(&group("a", 3, 3, 1)).unwrap();
     cluster.wait_until("the first gang is whole", || cluster.placed("a") == (3, 3));
 
-    cluster.control_plane.restart(Program::ApiServer).unwrap();
+    cluster.own().restart(Program::ApiServer).unwrap();
     cluster.control_plane.apply(&group("b", 2, 2, 2)).unwrap();
     cluster.wait_until("the second gang is whole", || cluster.placed("b") == (2, 2));
 

@@ -6,22 +6,32 @@ use std::{
     fs::{self, File},
     io::{Read as _, Write as _},
     net::{TcpListener, TcpStream},
+    ops::Deref,
     path::PathBuf,
     process::{Child, Command},
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
 
-use gangline_controlplane::{Builder, ControlPlane, Error, Node};
+use gangline_controlplane::{Builder, ControlPlane, Error, Node, Project};
 use serde_json::{Value, json};
+
+use crate::proxy::{Fate, Proxy, Write};
 
 /// When to stop waiting for what will not come.
 const PATIENCE: Duration = Duration::from_mins(3);
 
+/// The label of a test's own nodes.
+const SITE: &str = "site";
+
 /// The definition of Volcano's group, as far as the API server needs it.
 pub(crate) const VOLCANO: &str = include_str!("volcano.yaml");
 
-/// A Volcano group of the namespace `default`, and this many pods of it with so many GPUs each.
+/// A Volcano group, and this many pods of it with so many GPUs each.
 pub(crate) fn group(name: &str, min: u32, pods: u32, gpus: u32) -> String {
     let mut yaml = format!(
         "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {{name: {name}}}\n\
@@ -44,9 +54,40 @@ pub(crate) fn node(name: &str, gpus: u32) -> Node {
     Node::new(name).resource("nvidia.com/gpu", gpus.to_string())
 }
 
-/// A control plane and a scheduler.
+/// Whose control plane it is.
+pub(crate) enum Plane {
+    Own(Box<ControlPlane>),
+    Shared(&'static ControlPlane),
+}
+
+impl Deref for Plane {
+    type Target = ControlPlane;
+
+    fn deref(&self) -> &ControlPlane {
+        match self {
+            Self::Own(plane) => plane,
+            Self::Shared(plane) => plane,
+        }
+    }
+}
+
+/// The control plane of all tests that need no other, with all its programs. It ends with the process.
+fn shared() -> &'static ControlPlane {
+    static SHARED: OnceLock<ControlPlane> = OnceLock::new();
+    SHARED.get_or_init(|| {
+        let builder = ControlPlane::builder().controller_manager().kwok();
+        let control_plane = builder.kube_scheduler().start().unwrap();
+        control_plane.define(Project::Volcano).unwrap();
+        control_plane
+    })
+}
+
+/// A control plane, or a part of the shared one, and schedulers.
 pub(crate) struct Cluster {
-    pub(crate) control_plane: ControlPlane,
+    pub(crate) control_plane: Plane,
+    namespace: String,
+    /// A part of the shared control plane has its own nodes, namespace and `schedulerName`.
+    site: Option<String>,
     schedulers: Vec<Child>,
     log: PathBuf,
 }
@@ -57,10 +98,44 @@ impl Cluster {
         let control_plane = builder.start()?;
         let log = control_plane.directory().join("gangline.log");
         Ok(Self {
-            control_plane,
+            control_plane: Plane::Own(Box::new(control_plane)),
+            namespace: "default".to_owned(),
+            site: None,
             schedulers: Vec::new(),
             log,
         })
+    }
+
+    /// A part of the shared control plane of this name: with a namespace, nodes and pods of its own,
+    /// whose `schedulerName` is the name.
+    pub(crate) fn share(name: &str) -> Self {
+        let control_plane = shared();
+        control_plane.create_namespace(name).unwrap();
+        Self {
+            control_plane: Plane::Shared(control_plane),
+            namespace: name.to_owned(),
+            site: Some(name.to_owned()),
+            schedulers: Vec::new(),
+            log: control_plane.directory().join(format!("{name}.log")),
+        }
+    }
+
+    /// The control plane of this test alone.
+    pub(crate) fn own(&mut self) -> &mut ControlPlane {
+        match &mut self.control_plane {
+            Plane::Own(plane) => plane,
+            Plane::Shared(_) => panic!("others use it too"),
+        }
+    }
+
+    /// A proxy in front of the API server.
+    pub(crate) fn proxy(
+        &self,
+        script: impl FnMut(&[Write]) -> Option<Fate> + Send + 'static,
+    ) -> Proxy {
+        static PROXIES: AtomicUsize = AtomicUsize::new(0);
+        let number = PROXIES.fetch_add(1, Ordering::Relaxed);
+        Proxy::start(&self.control_plane, &format!("proxy-{number}"), script)
     }
 
     /// Starts the scheduler, as the only one, with these further arguments.
@@ -72,8 +147,11 @@ impl Cluster {
     pub(crate) fn run_elected(&mut self, arguments: &[&str]) {
         let log = File::options().create(true).append(true).open(&self.log);
         let mut command = Command::new(env!("CARGO_BIN_EXE_gangline"));
+        command.args(["run", "--log", "debug,hyper_util=info,tower=info,kube=info"]);
+        if let Some(site) = &self.site {
+            command.args(["--scheduler-name", site, "--lease", &self.lease()]);
+        }
         command
-            .args(["run", "--log", "debug,hyper_util=info,tower=info,kube=info"])
             .args(arguments)
             .stderr(log.expect("the directory can be written"));
         self.control_plane.attach(&mut command);
@@ -108,6 +186,100 @@ impl Cluster {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// Creates or changes the objects of a YAML text, in this test's namespace where they name none. In a
+    /// shared control plane, pods and nodes become the test's own.
+    pub(crate) fn apply(&self, yaml: &str) {
+        let applied = if self.site.is_some() {
+            let mut objects: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
+            for object in &mut objects {
+                self.adopt(object);
+            }
+            let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
+            self.control_plane
+                .apply_in(&self.namespace, &texts.join("\n---\n"))
+        } else {
+            self.control_plane.apply_in(&self.namespace, yaml)
+        };
+        applied.unwrap();
+    }
+
+    /// Makes an object one of this test: pods go to its nodes only, and those that ask for `gangline` ask
+    /// for its scheduler.
+    fn adopt(&self, object: &mut Value) {
+        let items = object.get_mut("items").and_then(Value::as_array_mut);
+        for item in items.into_iter().flatten() {
+            self.adopt(item);
+        }
+        if let Some(namespace) = object.pointer_mut("/metadata/namespace") {
+            *namespace = self.namespace.as_str().into();
+        }
+        if object["kind"] == "Node" {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            let name = self.node_name(name);
+            object["metadata"]["labels"][SITE] = self.site.as_deref().into();
+            object["metadata"]["name"] = name.into();
+        }
+        for spec in ["/spec", "/spec/template/spec"] {
+            let Some(spec) = object.pointer_mut(spec) else {
+                continue;
+            };
+            if spec
+                .get("schedulerName")
+                .is_some_and(|name| name == "gangline")
+            {
+                spec["schedulerName"] = self.scheduler_name().into();
+            }
+            if spec.get("containers").is_some() && spec.get("nodeName").is_none() {
+                spec["nodeSelector"][SITE] = self.site.as_deref().into();
+            }
+        }
+    }
+
+    /// What pods of this test name as their scheduler.
+    pub(crate) fn scheduler_name(&self) -> &str {
+        self.site.as_deref().unwrap_or("gangline")
+    }
+
+    /// The lease of this test's schedulers.
+    fn lease(&self) -> String {
+        format!("{}/gangline", self.namespace)
+    }
+
+    /// Who holds the lease.
+    pub(crate) fn lease_holder(&self) -> String {
+        let namespace = &self.namespace;
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/gangline");
+        let answer = self.control_plane.get(&path).unwrap();
+        let lease: Value = serde_json::from_str(&answer.body).unwrap();
+        let holder = lease["spec"]["holderIdentity"].as_str();
+        holder.unwrap_or_default().to_owned()
+    }
+
+    /// The name of one of this test's nodes in the control plane.
+    pub(crate) fn node_name(&self, name: &str) -> String {
+        let site = self.site.as_ref();
+        site.map_or_else(|| name.to_owned(), |site| format!("{site}-{name}"))
+    }
+
+    /// Creates a node with this many GPUs.
+    pub(crate) fn create_node(&self, name: &str, gpus: u32) {
+        self.create(node(&self.node_name(name), gpus));
+    }
+
+    /// Creates a node; its name is one of [`node_name`](Self::node_name).
+    pub(crate) fn create(&self, node: Node) {
+        let node = match &self.site {
+            Some(site) => node.label(SITE, site.as_str()),
+            None => node,
+        };
+        self.control_plane.create_node(&node).unwrap();
+    }
+
+    /// The path of an object of this test's namespace: `("/api/v1", "pods/a-0")`.
+    pub(crate) fn path(&self, api: &str, object: &str) -> String {
+        format!("{api}/namespaces/{}/{object}", self.namespace)
+    }
+
     /// An object.
     pub(crate) fn read(&self, path: &str) -> Value {
         let answer = self
@@ -118,10 +290,41 @@ impl Cluster {
         serde_json::from_str(&answer.body).expect("it is JSON")
     }
 
-    /// The node of each pod of the namespace `default` whose name begins like this; empty for one that
-    /// waits.
+    /// A pod.
+    pub(crate) fn pod(&self, name: &str) -> Value {
+        self.read(&self.pod_path(name))
+    }
+
+    /// Changes fields of an object.
+    pub(crate) fn patch(&self, path: &str, fields: &Value) {
+        let patch = "application/merge-patch+json";
+        let answer = self
+            .control_plane
+            .request("PATCH", path, patch, &fields.to_string());
+        answer.unwrap().expect_success(path).unwrap();
+    }
+
+    /// Deletes an object at once.
+    pub(crate) fn delete(&self, path: &str) {
+        let answer = self
+            .control_plane
+            .delete(&format!("{path}?gracePeriodSeconds=0"));
+        answer.unwrap().expect_success(path).unwrap();
+    }
+
+    /// The path of a node.
+    pub(crate) fn node_path(&self, name: &str) -> String {
+        format!("/api/v1/nodes/{}", self.node_name(name))
+    }
+
+    /// The path of a pod.
+    pub(crate) fn pod_path(&self, name: &str) -> String {
+        self.path("/api/v1", &format!("pods/{name}"))
+    }
+
+    /// The node of each pod whose name begins like this; empty for one that waits.
     pub(crate) fn places(&self, prefix: &str) -> BTreeMap<String, String> {
-        let pods = self.read("/api/v1/namespaces/default/pods");
+        let pods = self.read(&self.path("/api/v1", "pods"));
         let pods = pods["items"].as_array().expect("a list").iter();
         let named = pods.map(|pod| {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -140,9 +343,9 @@ impl Cluster {
         (places.len(), bound)
     }
 
-    /// What a pod of `default` says about why it waits: a word, and a line for people.
+    /// What a pod says about why it waits: a word, and a line for people.
     pub(crate) fn why(&self, pod: &str) -> (String, String) {
-        let pod = self.read(&format!("/api/v1/namespaces/default/pods/{pod}"));
+        let pod = self.pod(pod);
         let conditions = pod["status"]["conditions"].as_array();
         let mut conditions = conditions.into_iter().flatten();
         let scheduled = |condition: &&Value| {
@@ -153,13 +356,13 @@ impl Cluster {
         (text("reason"), text("message"))
     }
 
-    /// Binds a pod of `default` as some other scheduler would.
+    /// Binds a pod as some other scheduler would; the name of the node is as in the control plane.
     pub(crate) fn bind(&self, pod: &str, node: &str) {
         let binding = json!({
             "apiVersion": "v1", "kind": "Binding", "metadata": { "name": pod },
             "target": { "kind": "Node", "name": node },
         });
-        let path = format!("/api/v1/namespaces/default/pods/{pod}/binding");
+        let path = self.path("/api/v1", &format!("pods/{pod}/binding"));
         let answer = self
             .control_plane
             .post(&path, &binding.to_string())
@@ -186,6 +389,11 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         while !self.schedulers.is_empty() {
             self.kill_scheduler();
+        }
+        if let Plane::Own(plane) = &mut self.control_plane
+            && !thread::panicking()
+        {
+            plane.has_passed();
         }
     }
 }

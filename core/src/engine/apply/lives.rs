@@ -39,7 +39,9 @@ impl Scheduler {
         };
         let (life, commands) = life::step(before, &rules, census, event);
         if let Some(entry) = self.gangs.get_mut(gang.0) {
+            let turn = entry.turn();
             entry.life = life;
+            self.queue_stale |= entry.turn() != turn;
             if life.expires_in().is_none() {
                 // The next clock starts when it starts, not when this one was last looked at.
                 entry.clock_fed = None;

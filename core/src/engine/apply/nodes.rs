@@ -14,7 +14,11 @@ use super::{
 };
 use crate::{
     bits::CardSet,
-    cluster::{NodeSpec, template::TemplateIx},
+    cluster::{
+        NodeSpec,
+        shape::{StaticFit, static_fit},
+        template::TemplateIx,
+    },
     device::{self, CardAsk, Devices, KindIx, Running},
 };
 
@@ -31,10 +35,23 @@ impl Scheduler {
         if self.cluster.mark(node, &spec) {
             self.loosened += 1;
             self.changed += 1;
-            return Ok(());
+        } else {
+            self.without_charges(node, |cluster| cluster.describe(node, spec));
         }
-        self.without_charges(node, |cluster| cluster.describe(node, spec));
+        self.drop_holds(node, |engine, pod| !engine.is_let_in(node, pod));
         Ok(())
+    }
+
+    /// Whether a node's marks and labels let a pod in.
+    fn is_let_in(&self, node: NodeIx, pod: PodIx) -> bool {
+        let spec = self.cluster.node(node).spec.as_deref();
+        let (Some(spec), Some(pod)) = (spec, self.pods.get(pod.0)) else {
+            return false;
+        };
+        let template = self.cluster.template(pod.template);
+        let (marks, labels) = (&spec.taints, &spec.labels);
+        let fit = static_fit(template, spec.unschedulable, marks, &spec.name, labels);
+        matches!(fit, StaticFit::Fits { .. })
     }
 
     pub(super) fn apply_node_gone(&mut self, name: &str) {
@@ -51,11 +68,16 @@ impl Scheduler {
             *reserved = false;
         }
         // Nothing that is only planned can go there any more.
+        self.drop_holds(node, |_, _| true);
+    }
+
+    /// Gives back the room that is held on a node for these pods: they are placed anew.
+    fn drop_holds(&mut self, node: NodeIx, drops: impl Fn(&Self, PodIx) -> bool) {
         let held: SmallVec<[PodIx; 8]> = self
             .pods_on(node)
             .iter()
             .copied()
-            .filter(|&pod| self.is_held(pod))
+            .filter(|&pod| self.is_held(pod) && drops(self, pod))
             .collect();
         for &pod in &held {
             self.count(pod, false);

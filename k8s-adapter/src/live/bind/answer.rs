@@ -10,8 +10,7 @@ use serde::Deserialize;
 use super::Bind;
 use crate::api;
 
-/// How long to wait when the API server wants less of us and does not say for how long: what its flow
-/// control says in a header that is not seen here.
+/// How long to wait when the API server wants less of us and does not say for how long.
 const THROTTLED: Duration = Duration::from_secs(1);
 
 /// What is known after one request.

@@ -221,7 +221,9 @@ fn a_plan_that_was_started_is_carried_through() {
     let plan = harness.turn_with([]).pop().expect("a plan");
     assert!(plan.ticket.start());
     let node = plan.binds[0].node.clone();
-    harness.node(&node, "unschedulable: true");
+    harness.labelled_node(&node, "new: label");
+    harness.pod("b", &format!("nodeName: {node},"));
+    harness.pod("c", &format!("nodeName: {node},"));
     assert!(harness.turn().is_empty());
     assert!(plan.binds[0].held.load(Ordering::Acquire));
     // The pod goes: nobody shall try again to bind it.
@@ -234,6 +236,28 @@ fn a_plan_that_was_started_is_carried_through() {
     });
     assert!(harness.turn().is_empty());
     assert!(!plan.binds[0].held.load(Ordering::Acquire));
+}
+
+/// Cases C006 and C097: what was tried on the first node is not tried again.
+#[test]
+fn a_member_whose_node_went_or_was_cordoned_before_its_bind_goes_elsewhere() {
+    for cordon in [true, false] {
+        let mut harness = Harness::started();
+        harness.node("n1", "");
+        harness.pod("a", "");
+        let plan = harness.turn_with([]).pop().expect("a plan");
+        assert!(plan.ticket.start());
+        harness.node("n2", "");
+        assert!(harness.turn().is_empty());
+        if cordon {
+            harness.node("n1", "unschedulable: true");
+        } else {
+            let name = "n1".into();
+            harness.driver.take(Change::NodeGone { name });
+        }
+        assert_eq!(harness.turn(), [[place("a", "n2")]]);
+        assert!(!plan.binds[0].held.load(Ordering::Acquire));
+    }
 }
 
 #[test]
@@ -307,6 +331,20 @@ fn levels_follow_what_nodes_and_groups_speak_of() {
         Some(MemberState::Planned)
     );
     assert!(harness.driver.binding.contains_key(&uid("a")));
+}
+
+/// Case C159: it says what is wrong with it.
+#[test]
+fn a_pod_that_makes_no_sense_says_so() {
+    let mut harness = Harness::started();
+    harness.node("n1", "");
+    harness.annotated_pod("a", "", "gangline.io/card-ids: none");
+    assert!(harness.turn().is_empty());
+    let told = harness.told();
+    assert!(
+        told.len() == 1 && told[0].1.contains("gangline.io/card-ids"),
+        "{told:?}"
+    );
 }
 
 #[test]
