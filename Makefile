@@ -1,6 +1,6 @@
 # What a contributor needs, by name. The checks themselves are in .ci/check.
 .DEFAULT_GOAL := help
-.PHONY: help test live fmt lint docs proof features deny deploy fuzz controlplane bench bench-gate oracle clean
+.PHONY: help test live fmt lint docs proof features deny deploy fuzz controlplane bench bench-cluster bench-gate oracle clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -40,6 +40,9 @@ controlplane: ## build the Kubernetes programs that tests run (minutes at first)
 
 bench: ## micro-benchmarks and bytes per object; see docs/performance.md
 	cargo bench --locked --package gangline-benches
+
+bench-cluster: ## binding beside a real control plane: floor, kube-scheduler, Gangline (a quarter of an hour; on a quiet machine)
+	cargo bench --locked --package gangline-k8s --features live-tests --bench cluster
 
 bench-gate: ## instruction counts against their limits; needs valgrind and gungraun-runner
 	@command -v valgrind >/dev/null || { echo "valgrind is missing; get it with: apt-get install valgrind"; exit 1; }

@@ -28,6 +28,7 @@ mod market;
 mod reserve;
 mod snapshot;
 pub(crate) mod store;
+mod totals;
 pub mod view;
 
 pub use check::{Inconsistency, LedgerLine};
@@ -36,6 +37,7 @@ pub use market::{Market, UsualWork};
 pub use snapshot::Snapshot;
 pub use store::Purpose;
 use store::{Gang, GangIx, Pod, PodIx, Slab};
+pub use totals::{CardTotals, Totals};
 pub use view::{
     CardsView, Explanation, GangView, LooseView, MemberState, MemberView, NodeView, Part, PartView,
     Plan,

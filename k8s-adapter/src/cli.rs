@@ -17,6 +17,8 @@ use crate::{output::GangReport, picture};
 
 mod cards;
 mod cluster;
+#[cfg(feature = "live")]
+mod live;
 mod plan;
 #[cfg(feature = "live")]
 mod run;

@@ -31,12 +31,12 @@ use crate::{
 };
 
 mod fields;
-mod native;
-mod scheduler_plugins;
+pub(crate) mod native;
+pub(crate) mod scheduler_plugins;
 mod store;
 #[cfg(test)]
 pub(crate) mod testing;
-mod volcano;
+pub(crate) mod volcano;
 
 pub(crate) use fields::complain_of_unknown_fields;
 use store::Stored;

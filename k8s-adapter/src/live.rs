@@ -4,6 +4,7 @@
 //! catalog -> watches -> driver (mirror, engine) -> binder  -> API server
 //!                          ^                    -> evictor ->
 //!                          |                    -> reporter ->
+//!                          |                    -> groups, events ->
 //!                          +---- how binds went ----+
 //! ```
 //! Each arrow is a channel, each word a task. The driver alone decides, and never waits for the API
@@ -11,38 +12,60 @@
 //! starts again with what the API server says, which is all that there is to know.
 
 use std::{
-    future::Future, io, net::SocketAddr, path::PathBuf, pin::pin, sync::Arc, time::Duration,
+    future::Future,
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
 };
 
 use kube::{
     Client, Config,
+    client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use tokio::{sync::watch as signal, time};
+use tokio::{
+    sync::{mpsc, watch as signal},
+    time,
+};
 use tracing::info;
 
+mod answers;
 mod bind;
 mod catalog;
 mod clock;
 mod driver;
+mod dump;
+mod events;
 mod evict;
+mod groups;
 mod health;
 mod lease;
 mod line;
+mod metrics;
 mod pauses;
+mod questions;
 mod report;
 mod request;
+mod starts;
 mod storyteller;
 mod volumes;
 mod watch;
 
+pub use answers::ask;
 use bind::Binder;
 use catalog::Catalog;
 use clock::Clock;
 use driver::{Driver, Lines};
-use health::Health;
+pub use dump::dump;
+use events::Events;
+use health::{Health, Known};
 pub use lease::Election;
 use lease::{Fence, Lease};
+use metrics::{Counting, Metrics};
+use questions::{Question, Questions};
 use request::Requests;
 
 /// So many changes wait for the driver at most; then the watches wait.
@@ -61,8 +84,10 @@ pub struct Options {
     pub context: Option<String>,
     /// The `schedulerName`s that are answered for.
     pub scheduler_names: Vec<String>,
-    /// Where `/healthz` and `/readyz` are answered.
+    /// Where `/healthz`, `/readyz` and `/metrics` are answered.
     pub listen: Option<SocketAddr>,
+    /// Where all is told that the engine knows, for `gangline why --live`: an address of this machine.
+    pub answer: Option<SocketAddr>,
     /// Which of several instances schedules; `None`: this one, whatever others do.
     pub election: Option<Election>,
     /// How the engine decides. The topology levels are found in the nodes' labels.
@@ -83,9 +108,11 @@ pub enum LiveError {
     /// The client cannot be made.
     #[error("client: {0}")]
     Client(#[from] kube::Error),
-    /// Nobody can ask for the health.
-    #[error("--listen {address}: {error}")]
+    /// Nobody can ask.
+    #[error("{flag} {address}: {error}")]
     Listen {
+        /// Which flag names the address.
+        flag: &'static str,
         /// Where.
         address: SocketAddr,
         /// Why not.
@@ -101,19 +128,52 @@ pub enum LiveError {
 
 /// Runs the scheduler until `stop` ends: then nothing new is decided, and what is being bound is bound.
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(), LiveError> {
-    let client = connect(&options).await?;
+    let metrics = Arc::new(Metrics::new());
+    let client = connect_to(
+        options.kubeconfig.as_deref(),
+        options.context.as_deref(),
+        Some(&metrics),
+    )
+    .await?;
     let health = Arc::new(Health::default());
-    let (stopping, mut is_stopping) = signal::channel(false);
-    let server = async {
-        let Some(address) = options.listen else {
-            return std::future::pending().await;
-        };
-        let stopped = async move {
+    let (questions, asked) = Questions::open();
+    let known = Known {
+        health: Arc::clone(&health),
+        metrics: Arc::clone(&metrics),
+        questions,
+    };
+    let (stopping, is_stopping) = signal::channel(false);
+    let stopped = || {
+        let mut is_stopping = is_stopping.clone();
+        async move {
             // Without a sender it is over as well.
             let _ = is_stopping.wait_for(|stops| *stops).await;
-        };
-        let served = health::serve(address, Arc::clone(&health), stopped).await;
-        served.map_err(|error| LiveError::Listen { address, error })
+        }
+    };
+    let failed = |flag, address| {
+        move |error| LiveError::Listen {
+            flag,
+            address,
+            error,
+        }
+    };
+    let server = async {
+        match options.listen {
+            None => std::future::pending().await,
+            Some(address) => {
+                let served = health::serve(address, known.clone(), stopped()).await;
+                served.map_err(failed("--listen", address))
+            }
+        }
+    };
+    let answers = async {
+        match options.answer {
+            None => std::future::pending().await,
+            Some(address) => {
+                let served = answers::serve(address, known.clone(), stopped()).await;
+                served.map_err(failed("--answer", address))
+            }
+        }
     };
     let mut lease = options
         .election
@@ -139,11 +199,17 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
                 None => std::future::pending().await,
             }
         };
-        schedule(client, fence, &options, &health, stop, lost).await
+        let parts = Parts {
+            health,
+            metrics,
+            asked,
+        };
+        schedule(client, fence, &options, parts, stop, lost).await
     };
     let outcome = tokio::select! {
         outcome = work => outcome,
         served = server => served,
+        served = answers => served,
     };
     let _ = stopping.send(true);
     if let Some(lease) = lease.filter(|_| outcome.is_ok()) {
@@ -152,32 +218,59 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
     outcome
 }
 
+/// What the scheduler shares with whoever answers for it.
+struct Parts {
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+    asked: mpsc::Receiver<Question>,
+}
+
 /// Schedules until `stop` ends, or `lost`: then nothing is finished, since others have begun.
 async fn schedule(
     client: Client,
     fence: Fence,
     options: &Options,
-    health: &Arc<Health>,
+    parts: Parts,
     stop: impl Future<Output = ()>,
     lost: impl Future<Output = ()>,
 ) -> Result<(), LiveError> {
+    let Parts {
+        health,
+        metrics,
+        asked,
+    } = parts;
     let requests = Requests::new(client.clone(), fence);
     let (lines, ends) = Lines::open(WAITING_CHANGES);
+    let events = Events::new(lines.events.clone());
     let names = options.scheduler_names.iter().cloned().collect();
     let driver = Driver::new(
         names,
         options.engine.clone(),
         Clock::start(),
         &lines,
-        Arc::clone(health),
+        health,
+        Arc::clone(&metrics),
     );
-    let binder = Binder::new(requests.clone(), ends.reports.clone());
+    metrics.count_backlog_of(ends.changes.downgrade());
+    let binder = Binder::new(
+        requests.clone(),
+        ends.reports.clone(),
+        Arc::clone(&metrics),
+        events.clone(),
+    );
 
-    let catalog = tokio::spawn(Catalog::new(client, ends.changes).keep());
-    let driver = tokio::spawn(driver.drive(lines));
+    let catalog = tokio::spawn(Catalog::new(client, ends.changes, Arc::clone(&metrics)).keep());
+    let driver = tokio::spawn(driver.drive(lines, asked));
     let mut binder = tokio::spawn(binder.work(ends.plans));
-    let evictor = tokio::spawn(evict::work(requests.clone(), ends.evictions));
+    let evictor = tokio::spawn(evict::work(
+        requests.clone(),
+        ends.evictions,
+        Arc::clone(&metrics),
+        events,
+    ));
     let volumes = tokio::spawn(volumes::work(requests.clone(), ends.volumes, ends.reports));
+    let statuses = tokio::spawn(groups::work(requests.clone(), ends.statuses));
+    let events = tokio::spawn(events::work(requests.clone(), ends.events, metrics));
     let reporter = tokio::spawn(report::work(requests, ends.news));
     let driver_ends = driver.abort_handle();
     let mut lost = pin!(lost);
@@ -198,17 +291,23 @@ async fn schedule(
         _ = &mut binder => Err(LiveError::Ended("the binder")),
         _ = evictor => Err(LiveError::Ended("the evictor")),
         _ = volumes => Err(LiveError::Ended("the writer of volumes")),
+        _ = statuses => Err(LiveError::Ended("the writer of statuses")),
+        _ = events => Err(LiveError::Ended("the sender of events")),
         _ = reporter => Err(LiveError::Ended("the reporter")),
     }
 }
 
-async fn connect(options: &Options) -> Result<Client, LiveError> {
-    let mut config = if options.kubeconfig.is_some() || options.context.is_some() {
+async fn connect_to(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+    metrics: Option<&Arc<Metrics>>,
+) -> Result<Client, LiveError> {
+    let mut config = if kubeconfig.is_some() || context.is_some() {
         let choice = KubeConfigOptions {
-            context: options.context.clone(),
+            context: context.map(str::to_owned),
             ..KubeConfigOptions::default()
         };
-        let kubeconfig = match &options.kubeconfig {
+        let kubeconfig = match kubeconfig {
             Some(path) => Kubeconfig::read_from(path)?,
             None => Kubeconfig::read()?,
         };
@@ -218,5 +317,9 @@ async fn connect(options: &Options) -> Result<Client, LiveError> {
     };
     // Each of us knows better when to try again, and what.
     config.default_retry = false;
-    Ok(Client::try_from(config)?)
+    let client = ClientBuilder::try_from(config)?;
+    Ok(match metrics {
+        Some(metrics) => client.with_layer(&Counting(Arc::clone(metrics))).build(),
+        None => client.build(),
+    })
 }

@@ -92,8 +92,18 @@ pub fn read(
     options: &Options,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<World, LoadError> {
+    read_from(|sink| load::load(dump, sink), manifests, options, progress)
+}
+
+/// The same, with a dump that comes from elsewhere than from files.
+pub(crate) fn read_from(
+    dump: impl FnOnce(&mut dyn Sink) -> Result<(), LoadError>,
+    manifests: &[PathBuf],
+    options: &Options,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<World, LoadError> {
     let mut builder = Builder::new(options, progress);
-    builder.read(|builder| load::load(dump, builder))?;
+    builder.read(|builder| dump(builder))?;
     builder.apply(|builder| load::load(manifests, builder))?;
     let files = [&builder.used, &builder.passed_over, &builder.refused];
     let nothing = files.into_iter().all(BTreeSet::is_empty);

@@ -315,6 +315,12 @@ impl Inventory {
         })
     }
 
+    /// How many of these cards nobody has anything of.
+    pub(crate) fn idle_among(&self, kind: KindIx, cards: CardSet) -> u32 {
+        let pool = self.pool(kind);
+        pool.map_or(0, |pool| cards.difference(pool.parted).len())
+    }
+
     /// How many members with this ask fit at once, judged by these cards alone. Exact.
     pub(crate) fn capacity(&self, ask: &CardAsk) -> u32 {
         if ask.plain {

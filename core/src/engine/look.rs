@@ -12,7 +12,7 @@ use crate::{
     cluster::domain::NO_DOMAIN,
     device::{CardAsk, Pool, overhead::Need, part_of},
     gang::{
-        PodSpec,
+        PodPhase, PodSpec,
         life::{End, Phase},
     },
 };
@@ -98,6 +98,7 @@ impl Scheduler {
                 role: &pod.spec.role,
                 rank,
                 state: pod.state(),
+                runs: pod.spec.phase == PodPhase::Running,
                 node: pod.charge.map(|charge| charge.node),
                 devices: pod.charge.map(|charge| charge.devices).unwrap_or_default(),
                 assumed: pod.charge.is_some_and(|charge| {

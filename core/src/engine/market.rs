@@ -18,6 +18,7 @@ use crate::{
     place::worth::{self, PriceList},
     price::{
         ARRIVAL, Catalogue, Demand, Effort, KindSet, Mix, NodeKind, NodeState, Prices, WorkType,
+        fragmentation,
     },
     request::{CPU, ShareMemory, SliceChoice, Template},
 };
@@ -54,6 +55,21 @@ impl Market {
     /// The states that nodes are in, each with how many are.
     pub fn fleet(&self) -> &[(NodeState, u64)] {
         &self.fleet
+    }
+
+    /// How much of what is idle the usual work cannot use where it lies, and how much is idle at all, both
+    /// in millionths of a card: the fragment of [`fragmentation`].
+    pub fn fragmentation(&self) -> (u64, u64) {
+        let target = fragmentation::Target::new(&self.mix);
+        let sum = |of: &dyn Fn(&NodeState) -> i64| {
+            let nodes = self.fleet.iter();
+            let parts =
+                nodes.map(|(state, count)| of(state).max(0).cast_unsigned().saturating_mul(*count));
+            parts.fold(0, u64::saturating_add)
+        };
+        let fragment = sum(&|state| target.fragment(state, &self.catalogue));
+        let idle = sum(&|state| state.idle_milli(&self.catalogue) * 1000);
+        (fragment, idle)
     }
 
     /// Prices for it, starting from earlier ones if there are some. For the cost see

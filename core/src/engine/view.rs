@@ -57,6 +57,8 @@ pub struct MemberView<'a> {
     pub rank: u32,
     /// What it is doing.
     pub state: MemberState,
+    /// Whether its containers have started and have not ended.
+    pub runs: bool,
     /// Its node, bound or planned.
     pub node: Option<NodeIx>,
     /// Its devices there.

@@ -4,7 +4,7 @@
 //! people, [`Reason::code`] into a stable word for machines. A [`Counterfactual`] is one change that
 //! would admit the gang, verified by running the search on the changed state.
 
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::fmt;
 
 use crate::{cluster::spec::CardMode, gang::Problem, units::Nanos};
@@ -318,6 +318,11 @@ pub enum CardCondition {
 }
 
 impl Reason {
+    /// The reason for people, with its word for programs before it.
+    pub fn with_code(&self) -> String {
+        format!("{}: {self}", self.code())
+    }
+
     /// A stable word for machines.
     pub fn code(&self) -> &str {
         match self {

@@ -64,6 +64,9 @@ const CARD: i64 = 1_000_000_000;
 /// What it costs beside the worth to cut a card anew where another has an instance ready: less than any
 /// compute slice, so that nobody gets a larger instance for it.
 const CUT: i64 = CARD / 16;
+/// Of the ways on one node that differ by less, the one that breaks into fewer idle cards for shares is
+/// taken: prices are no more exact than that, and a card that stays idle can become anything.
+const NEARLY: i64 = CARD / 1_000;
 /// What it costs to break into an idle card: more than any placement on cards that are in use.
 const OPENED: i64 = 256 * CARD;
 
@@ -131,7 +134,7 @@ impl Worth {
             };
             device::choices(node.cards, ask, wanted, &mut ways);
         }
-        let mut best: Option<(Devices, i64)> = None;
+        let mut best: Option<(Devices, i64, i64)> = None;
         for devices in &ways {
             let mut cards = node.cards.clone();
             cards.take(ask, devices);
@@ -152,12 +155,18 @@ impl Worth {
             let price = price
                 .saturating_sub(node.cards.joined(ask, devices))
                 .clamp(-score::DEAREST, score::DEAREST);
-            if best.is_none_or(|(_, least)| price < least) {
-                best = Some((*devices, price));
+            let opened = if ask.asks_shares() {
+                node.cards.idle_among(ask.kind, devices.cards)
+            } else {
+                0
+            };
+            let dearness = price.saturating_add(NEARLY * i64::from(opened));
+            if best.is_none_or(|(_, _, least)| dearness < least) {
+                best = Some((*devices, price, dearness));
             }
         }
         self.ways = ways;
-        best
+        best.map(|(devices, price, _)| (devices, price))
     }
 
     fn price(

@@ -433,8 +433,8 @@ fn has_choice(parts: &[Part]) -> bool {
 
 /// The cards of a node of which nobody knows what its pods use: of which a pod told something that it is
 /// not counted with, and on which one can be whose devices are not those it told and that has too few,
-/// or shares a card with others that together need more than it has. Pods that no such card could serve
-/// do not count.
+/// or shares a card with others that together need more than it has. A pod that no such card could serve
+/// may be on any; with instances on any that has some.
 pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
     let spec = &node.cards[0];
     let mut used = vec![Card::default(); spec.count as usize];
@@ -444,26 +444,47 @@ pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
         let Some(ask) = &runs.template.cards else {
             continue;
         };
-        let missing = runs.missing(spec).into_iter();
-        unknown.extend(missing.filter(|card| *card < spec.count));
+        let mut missing = runs.missing(spec);
+        missing.retain(|card| *card < spec.count);
+        unknown.extend(&missing);
         let told = runs.answer(spec);
         let is_told = told == Some(runs.devices);
-        let Some(parts) = parts(spec, ask) else {
-            continue;
+        let slices: Vec<Slice> = runs.devices.slices().collect();
+        let given = match ask.want {
+            CardWant::Whole(_) => runs.devices.cards.len() as usize,
+            _ => slices.len(),
         };
-        let is_possible = match apart(ask) {
+        let parts = parts(spec, ask);
+        let is_possible = parts.as_ref().is_some_and(|parts| match apart(ask) {
             Apart::Same if ask.whole_cards() == 0 => {
-                (0..spec.count).any(|card| can_hold_all(spec, ask, &parts, card))
+                (0..spec.count).any(|card| can_hold_all(spec, ask, parts, card))
             }
             _ => parts.iter().all(|part| {
                 let mut cards = 0..spec.count;
                 cards.any(|card| can_hold_all(spec, ask, std::slice::from_ref(part), card))
             }),
-        };
-        if told.is_none() && !is_possible {
+        });
+        let needed = (ask.whole_cards() + ask.parts()) as usize;
+        // A device plugin may give several parts of one card.
+        let is_apart = matches!(ask.want, CardWant::Shares { .. }) && apart(ask) == Apart::Distinct;
+        let is_crowded = told.is_none() && is_apart && runs.devices.cards.len() < ask.parts();
+        if !is_told && !is_possible {
+            // It is there all the same, on a card that cannot serve it: the one it told, or any.
+            let may_have = |card: &u32| {
+                let is_mig = matches!(
+                    mode(spec, *card as usize),
+                    CardMode::MigDynamic | CardMode::MigStatic(_)
+                );
+                is_mig || !matches!(ask.want, CardWant::Slices { .. })
+            };
+            if missing.is_empty() && (given < needed || is_crowded) {
+                unknown.extend((0..spec.count).filter(may_have));
+            }
             continue;
         }
-        let slices: Vec<Slice> = runs.devices.slices().collect();
+        let Some(parts) = parts else {
+            continue;
+        };
         for (slice, part) in slices.iter().zip(&parts) {
             let Some(card) = used.get_mut(usize::from(slice.card)) else {
                 continue;
@@ -481,14 +502,6 @@ pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
                 _ => {}
             }
         }
-        let given = match ask.want {
-            CardWant::Whole(_) => runs.devices.cards.len() as usize,
-            _ => slices.len(),
-        };
-        // A device plugin may give several parts of one card.
-        let is_apart = matches!(ask.want, CardWant::Shares { .. }) && apart(ask) == Apart::Distinct;
-        let on = runs.devices.cards.len() as usize;
-        let is_crowded = told.is_none() && is_apart && on < parts.len();
         if !is_told && is_possible {
             let is_short = given < parts.len() || is_crowded;
             assumed.push((ask, parts.clone(), runs.assumed(spec), is_short));

@@ -18,7 +18,7 @@ use crate::{
     load::{Complaint, Severity, Source},
     output::Report,
     scenario,
-    world::{self, Options},
+    world::{self, Options, World},
 };
 
 /// More complaints than this are counted instead of printed.
@@ -32,8 +32,13 @@ const ROUNDS: u32 = 1000;
 pub(super) struct ClusterArgs {
     /// What the cluster holds: a file, a directory or - for standard input, YAML or JSON, plain or
     /// gzip; made by `kubectl get nodes,pods,podgroups,... -A -o yaml`
-    #[arg(long = "cluster", value_name = "DUMP", required = true)]
+    #[arg(long = "cluster", value_name = "DUMP")]
+    #[cfg_attr(feature = "live", arg(required_unless_present = "live"))]
+    #[cfg_attr(not(feature = "live"), arg(required = true))]
     dumps: Vec<PathBuf>,
+    #[cfg(feature = "live")]
+    #[command(flatten)]
+    live: super::live::LiveArgs,
     /// Node labels that make up the topology, coarse to fine, such as block,rack; found in the
     /// nodes' labels when absent
     #[arg(long, value_name = "LABELS", value_delimiter = ',')]
@@ -99,6 +104,19 @@ fn read_usual(path: &Path) -> Result<Vec<UsualWork>, CliError> {
     })
 }
 
+#[cfg(feature = "live")]
+impl ClusterArgs {
+    /// Whether the running scheduler can tell: it decides as it was told, about what is there.
+    fn asks_for_what_is(&self, manifests: &[PathBuf]) -> bool {
+        manifests.is_empty()
+            && self.levels.is_none()
+            && self.scheduler_names.is_empty()
+            && self.now.is_none()
+            && self.scoring.is_none()
+            && self.usual.is_none()
+    }
+}
+
 /// An engine that has decided.
 pub(super) struct Cluster {
     pub(super) scheduler: Scheduler,
@@ -113,8 +131,31 @@ impl Cluster {
             levels: args.levels.clone(),
             scheduler_names: args.scheduler_names.clone(),
         };
+        #[cfg(feature = "live")]
+        if args.live.live {
+            if args.asks_for_what_is(manifests)
+                && let Some(scheduler) = args.live.ask()?
+            {
+                return Ok(Self {
+                    scheduler,
+                    complaints: Vec::new(),
+                });
+            }
+            let documents = args.live.dump()?;
+            let dump = |sink: &mut dyn crate::load::Sink| {
+                super::live::pour(documents, sink);
+                Ok(())
+            };
+            let world = world::read_from(dump, manifests, &options, &mut |_, _| {})?;
+            return Self::of(args, world, progress);
+        }
         let mut reading = |done, total| progress.set("reading", done, total);
         let world = world::read(&args.dumps, manifests, &options, &mut reading)?;
+        Self::of(args, world, progress)
+    }
+
+    /// Lets the engine decide about a cluster.
+    fn of(args: &ClusterArgs, world: World, mut progress: Progress) -> Result<Self, CliError> {
         let mut complaints = world.complaints;
         let counts = &world.counts;
         // Without nodes everything is infeasible: no proof, where they could not be read.

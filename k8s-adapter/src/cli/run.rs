@@ -44,9 +44,13 @@ pub(super) struct Args {
     /// released, such as 90s or 5m
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "60s")]
     degraded_deadline: Nanos,
-    /// Answer /healthz and /readyz on this address, such as 0.0.0.0:8080
+    /// Answer /healthz, /readyz and /metrics on this address, such as 0.0.0.0:8080
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
+    /// Answer `gangline why --live` and `plan --live` on this address of the machine itself, such as
+    /// 127.0.0.1:10290. It tells what everybody runs, so no other addresses are accepted
+    #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
+    answer: Option<SocketAddr>,
     /// How the log is written, on standard error
     #[arg(long, value_enum, default_value_t)]
     log_format: LogFormat,
@@ -72,6 +76,13 @@ fn span(text: &str) -> Result<Nanos, String> {
     nanos.map(Nanos).ok_or_else(|| {
         "no span of time that can be counted with; accepted: 90s, 5m, 1h30m".to_owned()
     })
+}
+
+/// An address that only the machine itself can reach.
+pub(super) fn own_address(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse::<SocketAddr>().ok();
+    let own = address.filter(|address| address.ip().is_loopback());
+    own.ok_or_else(|| "accepted: a loopback address and a port, such as 127.0.0.1:10290".to_owned())
 }
 
 /// A lease is counted in whole seconds, and renewed six times in one.
@@ -101,6 +112,7 @@ pub(super) fn run(args: Args) -> Result<Ending, CliError> {
         context: args.context,
         scheduler_names: args.scheduler_names,
         listen: args.listen,
+        answer: args.answer,
         election: (!args.no_leader_election).then(|| {
             let (namespace, name) = match args.lease.split_once('/') {
                 Some((namespace, name)) => (Some(namespace.to_owned()), name),

@@ -25,7 +25,10 @@ use crate::{
 mod tests;
 mod tree;
 
-const SOURCE: &str = "native";
+#[cfg(feature = "live")]
+pub(crate) use tree::COMPOSITE_SOURCE;
+
+pub(crate) const SOURCE: &str = "native";
 const API_GROUP: &str = "scheduling.k8s.io";
 
 /// All fields of a `PodGroup`'s spec.

@@ -19,7 +19,7 @@ use crate::{
     load::{Complaint, Document},
 };
 
-const SOURCE: &str = "scheduler-plugins";
+pub(crate) const SOURCE: &str = "scheduler-plugins";
 const LABEL: &str = "scheduling.x-k8s.io/pod-group";
 /// The scheduler's own setting (`permitWaitingTimeSeconds`) is not in a dump; its default is.
 const DEFAULT_TIMEOUT: Nanos = Nanos::from_secs(60);

@@ -74,9 +74,9 @@ struct Status {
 
 impl Status {
     /// Whether the minimum was met once. The native conditions never revert; the phases of the
-    /// others say so while the group runs and after.
+    /// others say so while the group runs, is short of what ran, and after.
     fn says_started(&self) -> bool {
-        const PHASES: [&str; 3] = ["Running", "Completed", "Finished"];
+        const PHASES: [&str; 4] = ["Running", "Unknown", "Completed", "Finished"];
         const CONDITIONS: [&str; 2] = [
             "PodGroupInitiallyScheduled",
             "CompositePodGroupInitiallyScheduled",

@@ -35,8 +35,9 @@ mod tree;
 pub(super) use hypernode::implies;
 use hypernode::{HyperNodeSpec, Tiers};
 
-const SOURCE: &str = "volcano";
-const SCHEDULER: &str = "volcano";
+pub(crate) const SOURCE: &str = "volcano";
+/// The `schedulerName` that pods of its Jobs have.
+pub(crate) const SCHEDULER: &str = "volcano";
 /// The annotation that its scheduler reads, and the one that is also defined.
 const GROUP_NAME: [(&str, &str); 2] = [
     (

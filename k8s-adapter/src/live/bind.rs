@@ -38,7 +38,12 @@ mod tests;
 
 pub(super) use answer::{Answer, of_error};
 
-use super::{pauses::Pauses, request::Requests};
+use super::{
+    events::{Events, Reason, Regarding},
+    metrics::Metrics,
+    pauses::Pauses,
+    request::Requests,
+};
 
 /// So many binds are under way at a time.
 const AT_A_TIME: usize = 64;
@@ -151,14 +156,23 @@ pub(super) enum Outcome {
 pub(super) struct Binder {
     requests: Requests,
     reports: UnboundedSender<Report>,
+    metrics: Arc<Metrics>,
+    events: Events,
     slots: Arc<Semaphore>,
 }
 
 impl Binder {
-    pub(super) fn new(requests: Requests, reports: UnboundedSender<Report>) -> Self {
+    pub(super) fn new(
+        requests: Requests,
+        reports: UnboundedSender<Report>,
+        metrics: Arc<Metrics>,
+        events: Events,
+    ) -> Self {
         Self {
             requests,
             reports,
+            metrics,
+            events,
             slots: Arc::new(Semaphore::new(AT_A_TIME)),
         }
     }
@@ -176,7 +190,16 @@ impl Binder {
                 started = true;
                 let binder = self.clone();
                 binds.spawn(async move {
+                    let since = time::Instant::now();
+                    binder.metrics.binds_in_flight.inc();
                     let outcome = binder.carry_out(&bind, slot).await;
+                    binder.metrics.binds_in_flight.dec();
+                    binder.metrics.bound(&outcome, since.elapsed());
+                    if outcome == Outcome::Bound {
+                        let pod = Regarding::pod(&bind.namespace, &bind.name, bind.uid);
+                        let note = format!("bound to {}", bind.node);
+                        binder.events.tell(pod, Reason::Scheduled, note);
+                    }
                     binder.report(&bind, outcome);
                 });
             }
@@ -196,7 +219,7 @@ impl Binder {
         let mut pauses = Pauses::new(FIRST_PAUSE, LONGEST_PAUSE);
         // What was said when it did not work; a write whose end is not known is first looked for.
         let (mut said, mut told) = (String::new(), String::new());
-        let (mut is_unclear, mut conflicts) = (false, 0);
+        let (mut is_unclear, mut conflicts, mut has_written) = (false, 0, false);
         loop {
             self.requests.may_write().await;
             if !bind.held.load(Ordering::Acquire) {
@@ -205,6 +228,9 @@ impl Binder {
             let answer = if is_unclear {
                 request::find(&self.requests, bind).await
             } else {
+                if mem::replace(&mut has_written, true) {
+                    self.metrics.bind_retries.inc();
+                }
                 request::bind(&self.requests, bind).await
             };
             let least = match answer {

@@ -8,6 +8,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -23,7 +24,10 @@ use tokio::{
 };
 use tracing::{error, info, warn};
 
-use super::watch::{Change, Wanted, Watch};
+use super::{
+    metrics::Metrics,
+    watch::{Change, Wanted, Watch},
+};
 use crate::{
     intake::{self, Kind},
     world::kinds::{self, Target},
@@ -40,20 +44,21 @@ const LOOK_AGAIN: Duration = Duration::from_mins(5);
 pub(super) struct Catalog {
     client: Client,
     changes: Sender<Change>,
+    metrics: Arc<Metrics>,
     wanted: Vec<(Kind, Wanted)>,
     watched: BTreeSet<Key>,
     watches: JoinSet<Key>,
 }
 
 /// Group and kind.
-type Key = (&'static str, &'static str);
+pub(super) type Key = (&'static str, &'static str);
 
 const fn key(kind: &Kind) -> Key {
     (kind.group, kind.kind)
 }
 
 impl Catalog {
-    pub(super) fn new(client: Client, changes: Sender<Change>) -> Self {
+    pub(super) fn new(client: Client, changes: Sender<Change>, metrics: Arc<Metrics>) -> Self {
         let dialects = intake::dialects();
         let wanted = kinds::all(&dialects).filter_map(|(kind, target)| {
             let wanted = match target {
@@ -68,6 +73,7 @@ impl Catalog {
         Self {
             client,
             changes,
+            metrics,
             wanted: wanted.collect(),
             watched: BTreeSet::new(),
             watches: JoinSet::new(),
@@ -91,7 +97,7 @@ impl Catalog {
         }
         let (sender, mut definitions) = mpsc::channel(1);
         let resource = ApiResource::erase::<CustomResourceDefinition>(&());
-        let watch = Watch::new(resource, Wanted::Metadata, sender);
+        let watch = Watch::new(resource, Wanted::Metadata, sender, None);
         tokio::spawn(watch.follow(self.client.clone()));
         // A definition is there before its kind is.
         let mut attempts = 0;
@@ -150,7 +156,7 @@ impl Catalog {
     }
 
     /// The kinds that are there and not watched yet.
-    async fn find(&self) -> Result<BTreeMap<Key, (ApiResource, Wanted)>, kube::Error> {
+    pub(super) async fn find(&self) -> Result<BTreeMap<Key, (ApiResource, Wanted)>, kube::Error> {
         let mut found = BTreeMap::new();
         let mut lists: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for (kind, wanted) in &self.wanted {
@@ -204,7 +210,8 @@ impl Catalog {
                 api_version = resource.api_version,
                 "watching"
             );
-            let watch = Watch::new(resource, wanted, self.changes.clone());
+            let heard = self.metrics.watch(&resource.group, &resource.kind);
+            let watch = Watch::new(resource, wanted, self.changes.clone(), Some(heard));
             let client = self.client.clone();
             self.watched.insert(key);
             self.watches.spawn(async move {

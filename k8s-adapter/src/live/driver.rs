@@ -11,6 +11,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Instant,
 };
 
 use gangline::{
@@ -28,9 +29,14 @@ use tracing::{debug, info, warn};
 use super::{
     bind::{Bind, Outcome, Plan, Report, Ticket},
     clock::Clock,
+    events::{Event as Telling, Events, Reason},
     evict::Eviction,
+    groups::{Groups, Told},
     health::Health,
+    metrics::{Figures, Metrics},
+    questions::Question,
     report::News,
+    starts::Starts,
     storyteller::Storyteller,
     volumes::{GivenUp, Looked, Order, Preparing},
     watch::Change,
@@ -64,6 +70,10 @@ pub(super) struct Lines {
     pub(super) news: UnboundedSender<News>,
     /// What to write about volumes.
     pub(super) volumes: UnboundedSender<Order>,
+    /// What to write on group objects.
+    pub(super) statuses: UnboundedSender<Told>,
+    /// What to tell as events.
+    pub(super) events: UnboundedSender<Telling>,
 }
 
 /// The other ends of [`Lines`].
@@ -74,6 +84,8 @@ pub(super) struct Ends {
     pub(super) evictions: UnboundedReceiver<Eviction>,
     pub(super) news: UnboundedReceiver<News>,
     pub(super) volumes: UnboundedReceiver<Order>,
+    pub(super) statuses: UnboundedReceiver<Told>,
+    pub(super) events: UnboundedReceiver<Telling>,
 }
 
 impl Lines {
@@ -85,6 +97,8 @@ impl Lines {
         let (evictions, eviction_receiver) = mpsc::unbounded_channel();
         let (news, news_receiver) = mpsc::unbounded_channel();
         let (volumes, volume_receiver) = mpsc::unbounded_channel();
+        let (statuses, status_receiver) = mpsc::unbounded_channel();
+        let (events, event_receiver) = mpsc::unbounded_channel();
         let lines = Self {
             changes,
             reports,
@@ -92,6 +106,8 @@ impl Lines {
             evictions,
             news,
             volumes,
+            statuses,
+            events,
         };
         let ends = Ends {
             changes: change_sender,
@@ -100,6 +116,8 @@ impl Lines {
             evictions: eviction_receiver,
             news: news_receiver,
             volumes: volume_receiver,
+            statuses: status_receiver,
+            events: event_receiver,
         };
         (lines, ends)
     }
@@ -114,8 +132,12 @@ pub(super) struct Driver {
     preparing: Preparing,
     evictions: UnboundedSender<Eviction>,
     storyteller: Storyteller,
+    groups: Groups,
+    events: Events,
     levels: Levels,
     health: Arc<Health>,
+    metrics: Arc<Metrics>,
+    starts: Starts,
     /// Watches that have to list before the first decision, once that is known, and those that have.
     awaited: Option<usize>,
     listed: usize,
@@ -142,6 +164,7 @@ impl Driver {
         clock: Clock,
         lines: &Lines,
         health: Arc<Health>,
+        metrics: Arc<Metrics>,
     ) -> Self {
         Self {
             mirror: Mirror::new(scheduler_names.iter().cloned()),
@@ -150,9 +173,17 @@ impl Driver {
             plans: lines.plans.clone(),
             preparing: Preparing::new(lines.volumes.clone()),
             evictions: lines.evictions.clone(),
-            storyteller: Storyteller::new(scheduler_names, lines.news.clone()),
+            groups: Groups::new(scheduler_names.clone(), lines.statuses.clone()),
+            storyteller: Storyteller::new(
+                scheduler_names,
+                lines.news.clone(),
+                Events::new(lines.events.clone()),
+            ),
+            events: Events::new(lines.events.clone()),
             levels: Levels::default(),
             health,
+            starts: Starts::new(Arc::clone(&metrics)),
+            metrics,
             awaited: None,
             listed: 0,
             has_started: false,
@@ -163,7 +194,7 @@ impl Driver {
     }
 
     /// Drives until there is nothing to hear any more.
-    pub(super) async fn drive(mut self, mut lines: Lines) {
+    pub(super) async fn drive(mut self, mut lines: Lines, mut questions: Receiver<Question>) {
         let mut changes = Vec::with_capacity(AT_A_TIME);
         let mut reports = Vec::new();
         let mut deadline: Option<Nanos> = None;
@@ -188,12 +219,18 @@ impl Driver {
                     }
                 }
                 () = sleep => {}
+                Some(question) = questions.recv() => {
+                    self.answer(question);
+                    continue;
+                }
                 () = std::future::ready(()), if self.storyteller.has_more() => {
-                    self.storyteller.tell_next(&mut self.scheduler);
+                    self.storyteller
+                        .tell_next(&mut self.scheduler, &mut self.groups);
                     tokio::task::yield_now().await;
                     continue;
                 }
             }
+            let since = Instant::now();
             // What else waits is taken in before anything is decided.
             while changes.len() < AT_A_TIME
                 && let Ok(change) = lines.changes.try_recv()
@@ -207,6 +244,21 @@ impl Driver {
                 self.take(change);
             }
             deadline = self.turn(reports.drain(..));
+            let lasted = since.elapsed().as_secs_f64();
+            self.metrics.decision_seconds.observe(lasted);
+        }
+    }
+
+    fn answer(&mut self, question: Question) {
+        match question {
+            Question::Figures(answer) => {
+                let pending = self.storyteller.pending();
+                // Who asked may have stopped waiting.
+                let _ = answer.send(Figures::of(&mut self.scheduler, pending));
+            }
+            Question::Snapshot(answer) => {
+                let _ = answer.send(Box::new(self.scheduler.snapshot()));
+            }
         }
     }
 
@@ -215,6 +267,7 @@ impl Driver {
             Change::Awaited(watches) => self.awaited = Some(watches),
             Change::Listed => self.listed += 1,
             Change::Pod(pod, version) => {
+                self.groups.see_pod(&pod);
                 self.storyteller.see(&pod, version);
                 self.mirror.pod(&pod);
             }
@@ -223,18 +276,25 @@ impl Driver {
                 name,
                 uid,
             } => {
+                self.groups.forget_pod(uid);
                 self.storyteller.forget(uid);
                 self.mirror.pod_gone(&namespace, &name, uid);
             }
             Change::Node(node) => self.mirror.node(&node),
             Change::NodeGone { name } => self.mirror.node_gone(&name),
-            Change::Object(document) => self.mirror.object(document),
+            Change::Object(document) => {
+                self.groups.see(&document);
+                self.mirror.object(document);
+            }
             Change::ObjectGone {
                 group,
                 kind,
                 namespace,
                 name,
-            } => self.mirror.object_gone(&group, &kind, &namespace, &name),
+            } => {
+                self.groups.forget(&group, &kind, &namespace, &name);
+                self.mirror.object_gone(&group, &kind, &namespace, &name);
+            }
             Change::Unreadable { object, fault } => {
                 warn!("{object} cannot be read and counts for nothing: {fault}");
             }
@@ -278,12 +338,15 @@ impl Driver {
                 break;
             }
             for decision in decisions {
+                self.metrics.decided(decision.verdict);
                 self.storyteller.ask_about(decision.gang);
                 let placements = self.scheduler.placements(&decision).to_vec();
                 self.hand_out(decision.gang, decision.verdict, &placements);
             }
         }
         self.storyteller.settle(&self.scheduler);
+        let changed = self.storyteller.changed();
+        self.starts.look_at(changed, &self.scheduler, now);
         self.stop_unheld();
         let binding = &self.binding;
         let is_binding = |pod| binding.contains_key(&pod);
@@ -319,6 +382,7 @@ impl Driver {
             Ok(scheduler) => {
                 self.scheduler = scheduler;
                 self.storyteller.ask_about_all(self.scheduler.gangs());
+                self.starts.forget_all();
             }
             // Only what was accepted before is in a snapshot.
             Err(rejection) => warn!("the topology levels stay what they were: {rejection}"),
@@ -399,6 +463,11 @@ impl Driver {
         match verdict {
             Verdict::Placed if !placements.is_empty() => {}
             Verdict::Release => {
+                if let Some(group) = self.groups.regarding(&view) {
+                    let count = placements.len();
+                    let note = format!("its minimum cannot be kept: {count} members are evicted");
+                    self.events.tell(group, Reason::Evicted, note);
+                }
                 for placement in placements {
                     let member = view.members.get(placement.rank as usize);
                     let Some(member) = member.filter(|member| member.uid == placement.pod) else {
@@ -452,6 +521,10 @@ impl Driver {
                 annotations,
                 held,
             });
+        }
+        if let Some(group) = self.groups.regarding(&view) {
+            let note = format!("{} members on {} nodes", binds.len(), nodes.len());
+            self.events.tell(group, Reason::Scheduled, note);
         }
         self.waiting.push(Waiting {
             ticket: Arc::clone(&ticket),

@@ -17,6 +17,8 @@ use tokio::{
 use tracing::{info, warn};
 
 use super::{
+    events::{Events, Reason, Regarding},
+    metrics::Metrics,
     pauses::Pauses,
     request::{Requests, pods},
 };
@@ -39,18 +41,32 @@ pub(super) struct Eviction {
 }
 
 /// Asks for evictions until there will be no more.
-pub(super) async fn work(requests: Requests, mut evictions: UnboundedReceiver<Eviction>) {
+pub(super) async fn work(
+    requests: Requests,
+    mut evictions: UnboundedReceiver<Eviction>,
+    metrics: Arc<Metrics>,
+    events: Events,
+) {
     let slots = Arc::new(Semaphore::new(AT_A_TIME));
     let mut tasks = JoinSet::new();
     while let Some(eviction) = evictions.recv().await {
         let (requests, slots) = (requests.clone(), Arc::clone(&slots));
-        tasks.spawn(async move { eviction.carry_out(&requests, &slots).await });
+        let (metrics, events) = (Arc::clone(&metrics), events.clone());
+        tasks.spawn(async move {
+            if eviction.carry_out(&requests, &slots).await {
+                metrics.evictions.inc();
+                let pod = Regarding::pod(&eviction.namespace, &eviction.name, eviction.uid);
+                let note = "its group cannot keep its minimum";
+                events.tell(pod, Reason::Evicted, note);
+            }
+        });
         while tasks.try_join_next().is_some() {}
     }
 }
 
 impl Eviction {
-    async fn carry_out(&self, requests: &Requests, slots: &Semaphore) {
+    /// Asks until the pod is about to go; whether it was we who made it.
+    async fn carry_out(&self, requests: &Requests, slots: &Semaphore) -> bool {
         let (namespace, pod) = (&self.namespace, &self.name);
         info!(namespace, pod, "evicting: its gang cannot keep its minimum");
         let mut pauses = Pauses::new(FIRST_PAUSE, LONGEST_PAUSE);
@@ -60,9 +76,9 @@ impl Eviction {
             let answer = self.send(requests).await;
             drop(slot);
             let message = match answer {
-                Ok(_) => return,
+                Ok(_) => return true,
                 // Gone, or another pod has its name.
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return,
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return false,
                 Err(error) => error.to_string(),
             };
             if message != said {

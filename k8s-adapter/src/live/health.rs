@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`, for probes.
+//! What is answered on the address of `--listen`: `/healthz` and `/readyz` for probes, `/metrics`.
 
 use std::{
     future::Future,
@@ -10,8 +10,19 @@ use std::{
     },
 };
 
-use axum::{Router, extract::State, http::StatusCode, routing::get};
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::IntoResponse,
+    routing::get,
+};
 use tokio::net::TcpListener;
+
+use super::{
+    metrics::{CONTENT_TYPE, Metrics},
+    questions::Questions,
+};
 
 /// How the process is.
 #[derive(Debug, Default)]
@@ -36,26 +47,44 @@ impl Health {
     pub(super) fn decides(&self) {
         self.0.store(DECIDING, Ordering::Release);
     }
+
+    /// Whether this instance schedules and has decided about the cluster.
+    pub(super) fn is_deciding(&self) -> bool {
+        self.get() == DECIDING
+    }
+
+    fn get(&self) -> u8 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// What there is to tell.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) health: Arc<Health>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) questions: Questions,
 }
 
 /// Answers on this address until `stop` ends.
 pub(super) async fn serve(
     address: SocketAddr,
-    health: Arc<Health>,
+    known: Known,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let router = Router::new()
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(ready))
-        .with_state(health);
+        .route("/metrics", get(metrics))
+        .with_state(known);
     let listener = TcpListener::bind(address).await?;
     axum::serve(listener, router)
         .with_graceful_shutdown(stop)
         .await
 }
 
-async fn ready(State(health): State<Arc<Health>>) -> (StatusCode, &'static str) {
-    match health.0.load(Ordering::Acquire) {
+async fn ready(State(known): State<Known>) -> (StatusCode, &'static str) {
+    match known.health.get() {
         DECIDING => (StatusCode::OK, "ok"),
         STANDING_BY => (StatusCode::OK, "another instance schedules"),
         _ => {
@@ -63,4 +92,15 @@ async fn ready(State(health): State<Arc<Health>>) -> (StatusCode, &'static str) 
             (StatusCode::SERVICE_UNAVAILABLE, what)
         }
     }
+}
+
+async fn metrics(State(known): State<Known>) -> impl IntoResponse {
+    let leads = known.health.get() != STANDING_BY;
+    let figures = if leads {
+        known.questions.figures().await
+    } else {
+        None
+    };
+    let text = known.metrics.write(leads, figures.as_ref());
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], text)
 }

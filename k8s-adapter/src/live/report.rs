@@ -167,7 +167,7 @@ impl Reporter {
                 "status": "False",
                 "reason": waits.reason,
                 "message": waits.message,
-                "lastTransitionTime": jiff::Timestamp::now().strftime("%FT%TZ").to_string(),
+                "lastTransitionTime": timestamp(),
             }] },
         });
         let settings = PatchParams::default();
@@ -201,6 +201,11 @@ impl Reporter {
             _ => Taken::Pointless("it does not wait any more".into()),
         }
     }
+}
+
+/// The time of the machine, as Kubernetes writes it.
+pub(super) fn timestamp() -> String {
+    jiff::Timestamp::now().strftime("%FT%TZ").to_string()
 }
 
 fn taken(error: kube::Error) -> Taken {

@@ -12,13 +12,19 @@ use gangline::{
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::info;
 
-use super::report::{News, UNSCHEDULABLE, Waits};
+use super::{
+    events::{Events, Reason as Happened, Regarding},
+    groups::Groups,
+    metrics::Pending,
+    report::{News, UNSCHEDULABLE, Waits},
+};
 use crate::{api, member::DEFAULT_SCHEDULER};
 
 /// See the module's head.
 pub(super) struct Storyteller {
     scheduler_names: BTreeSet<String>,
     news: UnboundedSender<News>,
+    events: Events,
     /// Pods that wait for us.
     waiting: BTreeMap<Uid, Waiting>,
     /// Pods and groups that changed since the last decision.
@@ -26,6 +32,38 @@ pub(super) struct Storyteller {
     groups: BTreeSet<GangKey>,
     /// Gangs to ask about.
     gangs: BTreeSet<GangId>,
+    /// Groups of which a member waits, each with its reason, and how many have which.
+    groups_waiting: BTreeMap<GangId, String>,
+    pending_groups: Counts,
+    pending_pods: Counts,
+}
+
+/// How many have which reason, by its code.
+#[derive(Debug, Default)]
+struct Counts(BTreeMap<String, u64>);
+
+impl Counts {
+    fn add(&mut self, code: &str) {
+        *self.0.entry(code.to_owned()).or_default() += 1;
+    }
+
+    fn remove(&mut self, code: &str) {
+        if let Some(count) = self.0.get_mut(code) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// Replaces one of them, or takes it in or out.
+    fn change(&mut self, before: Option<&str>, after: Option<&str>) {
+        if before != after {
+            if let Some(code) = before {
+                self.remove(code);
+            }
+            if let Some(code) = after {
+                self.add(code);
+            }
+        }
+    }
 }
 
 /// A pod that waits.
@@ -34,17 +72,35 @@ struct Waiting {
     version: Box<str>,
     /// What was said: the reason in a word and for people.
     said: Option<(String, String)>,
+    /// The code of its reason, as long as it waits.
+    code: Option<String>,
 }
 
 impl Storyteller {
-    pub(super) fn new(scheduler_names: BTreeSet<String>, news: UnboundedSender<News>) -> Self {
+    pub(super) fn new(
+        scheduler_names: BTreeSet<String>,
+        news: UnboundedSender<News>,
+        events: Events,
+    ) -> Self {
         Self {
             scheduler_names,
             news,
+            events,
             waiting: BTreeMap::new(),
             pods: BTreeSet::new(),
             groups: BTreeSet::new(),
             gangs: BTreeSet::new(),
+            groups_waiting: BTreeMap::new(),
+            pending_groups: Counts::default(),
+            pending_pods: Counts::default(),
+        }
+    }
+
+    /// How many groups and pods wait, by the code of their reason.
+    pub(super) fn pending(&self) -> Pending {
+        Pending {
+            groups: self.pending_groups.0.clone(),
+            pods: self.pending_pods.0.clone(),
         }
     }
 
@@ -65,18 +121,22 @@ impl Storyteller {
         } else if let Some(known) = self.waiting.get_mut(&uid) {
             known.version = version;
         } else {
-            let said = None;
-            self.waiting.insert(uid, Waiting { version, said });
+            let waiting = Waiting {
+                version,
+                said: None,
+                code: None,
+            };
+            self.waiting.insert(uid, waiting);
         }
     }
 
     /// A pod does not wait any more.
     pub(super) fn forget(&mut self, uid: Uid) {
-        if self
-            .waiting
-            .remove(&uid)
-            .is_some_and(|pod| pod.said.is_some())
-        {
+        let Some(pod) = self.waiting.remove(&uid) else {
+            return;
+        };
+        self.pending_pods.change(pod.code.as_deref(), None);
+        if pod.said.is_some() {
             self.send(News::Over(uid));
         }
     }
@@ -97,6 +157,7 @@ impl Storyteller {
                 self.groups.insert(gang.key.clone());
             }
             Event::GangGone { key, .. } => {
+                self.gangs.extend(scheduler.gang_named(key));
                 self.groups.insert(key.clone());
             }
             Event::Node(_)
@@ -114,6 +175,8 @@ impl Storyteller {
     /// The gangs have other numbers now.
     pub(super) fn ask_about_all(&mut self, gangs: Vec<GangId>) {
         self.gangs = gangs.into_iter().collect();
+        self.groups_waiting.clear();
+        self.pending_groups = Counts::default();
     }
 
     /// Everything was told and decided: finds the gangs of what changed.
@@ -126,29 +189,49 @@ impl Storyteller {
         self.gangs.extend(gangs);
     }
 
+    /// Gangs that changed and that nobody has asked about yet.
+    pub(super) fn changed(&self) -> impl Iterator<Item = GangId> {
+        self.gangs.iter().copied()
+    }
+
     /// Whether there are gangs to ask about.
     pub(super) fn has_more(&self) -> bool {
         !self.gangs.is_empty()
     }
 
-    /// Asks about one gang, and says what is new.
-    pub(super) fn tell_next(&mut self, scheduler: &mut Scheduler) {
+    /// Asks about one gang, and says what is new, also on its group object.
+    pub(super) fn tell_next(&mut self, scheduler: &mut Scheduler, groups: &mut Groups) {
         let Some(id) = self.gangs.pop_first() else {
             return;
         };
-        let waits = |gang: &gangline::engine::GangView<'_>| {
-            let mut members = gang.members.iter();
+        let mut waits = false;
+        for member in scheduler.gang(id).into_iter().flat_map(|gang| gang.members) {
+            let Some(pod) = self.waiting.get_mut(&member.uid) else {
+                continue;
+            };
             // One that makes no sense counts as one that is held back.
-            let waits = |state| matches!(state, MemberState::Waiting | MemberState::Gated);
-            members.any(|member| waits(member.state) && self.waiting.contains_key(&member.uid))
-        };
-        if !scheduler.gang(id).is_some_and(|gang| waits(&gang)) {
-            return;
+            if matches!(member.state, MemberState::Waiting | MemberState::Gated) {
+                waits = true;
+            } else {
+                self.pending_pods.change(pod.code.take().as_deref(), None);
+            }
         }
-        let Some(story) = scheduler.reasons(id) else {
-            return;
+        let story = if waits { scheduler.reasons(id) } else { None };
+        let gang = scheduler.gang(id);
+        let code = story.as_ref().and_then(|story| story.reason.as_ref());
+        let code = code.filter(|_| gang.as_ref().is_some_and(|gang| !gang.single));
+        let code = code.map(|reason| reason.code().to_owned());
+        let before = match &code {
+            Some(code) => self.groups_waiting.insert(id, code.clone()),
+            None => self.groups_waiting.remove(&id),
         };
-        let Some(gang) = scheduler.gang(id) else {
+        self.pending_groups
+            .change(before.as_deref(), code.as_deref());
+        if let Some(gang) = &gang {
+            let reason = story.as_ref().and_then(|story| story.reason.as_ref());
+            groups.tell(gang, reason);
+        }
+        let (Some(story), Some(gang)) = (story, gang) else {
             return;
         };
         let (namespace, name) = (gang.namespace, gang.name);
@@ -165,12 +248,19 @@ impl Storyteller {
             let Some(waiting) = self.waiting.get_mut(uid) else {
                 continue;
             };
-            let said = (word(reason).to_owned(), message(reason));
+            let code = reason.code();
+            self.pending_pods
+                .change(waiting.code.as_deref(), Some(code));
+            waiting.code = Some(code.to_owned());
+            let said = (word(reason).to_owned(), reason.with_code());
             if waiting.said.as_ref() == Some(&said) {
                 continue;
             }
             let (reason, message) = said.clone();
             waiting.said = Some(said);
+            let regarding = Regarding::pod(namespace, pod, *uid);
+            self.events
+                .tell(regarding, Happened::FailedScheduling, message.clone());
             is_new = true;
             // Without a reporter the process is about to end.
             let _ = self.news.send(News::Waits(Waits {
@@ -183,7 +273,11 @@ impl Storyteller {
             }));
         }
         if is_new && let Some(reason) = &story.reason {
-            info!(namespace, gang = name, "waits: {}", message(reason));
+            let message = reason.with_code();
+            info!(namespace, gang = name, "waits: {message}");
+            if let Some(group) = groups.regarding(&gang) {
+                self.events.tell(group, Happened::FailedScheduling, message);
+            }
         }
     }
 
@@ -211,9 +305,4 @@ fn word(reason: &Reason) -> &str {
         | Reason::TimedOut { .. }
         | Reason::NotTried => reason.code(),
     }
-}
-
-/// The reason for people, with its word for programs.
-fn message(reason: &Reason) -> String {
-    format!("{}: {reason}", reason.code())
 }

@@ -23,7 +23,7 @@ mod session;
 
 use session::Fault;
 
-use super::{line::Line, pauses::Pauses};
+use super::{line::Line, metrics::Heard, pauses::Pauses};
 use crate::{api, load::Document};
 
 /// The pauses between attempts to reach an API server that does not answer.
@@ -79,6 +79,7 @@ pub(super) struct Watch {
     resource: ApiResource,
     wanted: Wanted,
     changes: Sender<Change>,
+    heard: Option<Heard>,
     /// What is there, as far as it was told.
     known: BTreeMap<Name, Uid>,
     /// While everything is listed anew: what is left of the list before.
@@ -94,11 +95,17 @@ pub(super) struct Watch {
 type Name = (Box<str>, Box<str>);
 
 impl Watch {
-    pub(super) fn new(resource: ApiResource, wanted: Wanted, changes: Sender<Change>) -> Self {
+    pub(super) fn new(
+        resource: ApiResource,
+        wanted: Wanted,
+        changes: Sender<Change>,
+        heard: Option<Heard>,
+    ) -> Self {
         Self {
             resource,
             wanted,
             changes,
+            heard,
             known: BTreeMap::new(),
             missing: BTreeMap::new(),
             has_listed: false,
@@ -155,6 +162,16 @@ impl Watch {
     /// departures.
     fn begin_list(&mut self) {
         self.missing.append(&mut self.known);
+        if self.has_listed
+            && let Some(heard) = &self.heard
+        {
+            heard.restarts();
+        }
+    }
+
+    /// The API server said something.
+    fn hear(&self) {
+        self.heard.iter().for_each(Heard::note);
     }
 
     /// An object is there.

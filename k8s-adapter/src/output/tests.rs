@@ -45,6 +45,7 @@ pub(crate) fn member(name: &str, place: Option<(u32, u64)>) -> MemberView<'_> {
         name,
         role: "",
         rank: 0,
+        runs: false,
         state: match place {
             Some(_) => MemberState::Planned,
             None => MemberState::Waiting,

@@ -7,15 +7,19 @@
 
 mod answers;
 mod changes;
+mod events;
 mod faults;
 mod first_and_second;
 mod kill;
 mod lease;
+mod metrics;
 mod native;
 mod owners;
 mod planted;
 mod poison;
 mod proxy;
 mod restart;
+mod statuses;
 mod storm;
 mod support;
+mod why;

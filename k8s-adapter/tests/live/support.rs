@@ -4,6 +4,8 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     fs::{self, File},
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
     ops::Deref,
     path::PathBuf,
     process::{Child, Command},
@@ -414,5 +416,38 @@ impl Drop for Cluster {
         {
             plane.has_passed();
         }
+    }
+}
+
+/// Where a scheduler answers.
+pub(crate) struct Listener {
+    pub(crate) address: String,
+}
+
+impl Listener {
+    /// An address of this machine that nobody uses.
+    pub(crate) fn free() -> Self {
+        let found = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let address = found.expect("there is a free port").to_string();
+        Self { address }
+    }
+
+    /// What is answered to `GET path`; `None` while nobody does.
+    pub(crate) fn get(&self, path: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (_, body) = answer.split_once("\r\n\r\n")?;
+        Some(body.to_owned())
+    }
+
+    /// A number that `/metrics` tells.
+    pub(crate) fn metric(&self, series: &str) -> Option<f64> {
+        let text = self.get("/metrics")?;
+        let values = text.lines().filter_map(|line| line.rsplit_once(' '));
+        let mut values = values.filter(|(name, _)| *name == series);
+        values.next()?.1.parse().ok()
     }
 }

@@ -542,8 +542,8 @@ fn accepts(cards: &Inventory, ask: &CardAsk, devices: &Devices) -> bool {
 /// Where a pod told of cards that the node cannot give it as told, those: somebody else has them, or
 /// they are used in another way, and it is there all the same. Where the pods need more than there is,
 /// also those on which one can be whose devices are assumed, and that has fewer than it needs or
-/// others' with them. Pods whose request no such card could serve are left out: they must not stop all
-/// others.
+/// others' with them. A pod whose request no such card could serve is on one of them all the same, so it
+/// can be any; only instances are on no card that cannot have some.
 pub(crate) fn in_doubt<'a>(
     cards: &Inventory,
     running: impl Iterator<Item = Running<'a>> + Clone,
@@ -569,19 +569,25 @@ pub(crate) fn in_doubt<'a>(
         if is_possible {
             possible.take(pod.ask, held);
         }
-        assumed.extend((is_possible && pod.is_assumed(held)).then_some((pod, held)));
+        assumed.extend(pod.is_assumed(held).then_some((pod, held)));
     }
     for (kind, overfull) in possible.overfull() {
+        let all = empty.pool(kind).map_or(CardSet::EMPTY, |pool| pool.all);
         let mut cards = CardSet::EMPTY;
         for (pod, held) in assumed.iter().filter(|(pod, _)| pod.ask.kind == kind) {
-            cards = cards.union(pod.misplaced(held));
+            let told = pod.misplaced(held).intersection(all);
+            cards = cards.union(told);
             let is_crowded = !pod.assumed_on(held).intersection(overfull).is_empty();
-            if (is_crowded || pod.is_short(held)) && could_hold(&empty, pod.ask) {
-                cards = cards.union(cards_for(&empty, pod.ask));
+            if is_crowded || pod.is_short(held) {
+                cards = cards.union(if could_hold(&empty, pod.ask) {
+                    cards_for(&empty, pod.ask)
+                } else if told.is_empty() {
+                    cards_at_all(&empty, pod.ask)
+                } else {
+                    CardSet::EMPTY
+                });
             }
         }
-        let all = empty.pool(kind).map_or(CardSet::EMPTY, |pool| pool.all);
-        cards = cards.intersection(all);
         found.extend((!cards.is_empty()).then_some((kind, cards)));
     }
     found
@@ -607,6 +613,19 @@ fn could_hold(empty: &Inventory, ask: &CardAsk) -> bool {
         cards.any(|&card| picker.has_place(card, need))
     };
     picker.needs.iter().all(has_place)
+}
+
+/// Cards on which a pod is that runs there although none of them could serve its request.
+fn cards_at_all(empty: &Inventory, ask: &CardAsk) -> CardSet {
+    let Some(pool) = empty.pool(ask.kind) else {
+        return CardSet::EMPTY;
+    };
+    let may_be = |card: &u32| {
+        let mode = pool.hardware.mode(*card);
+        !ask.asks_slices() || matches!(mode, Mode::MigDynamic | Mode::MigStatic(_))
+    };
+    let cards = pool.all.iter().filter(may_be);
+    cards.fold(CardSet::EMPTY, |set, card| set.union(CardSet(1 << card)))
 }
 
 /// Cards on which some part of an ask can be when nobody else is there.

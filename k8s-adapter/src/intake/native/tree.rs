@@ -17,7 +17,7 @@ use super::{
 };
 use crate::problem::problem;
 
-const COMPOSITE_SOURCE: &str = "native-composite";
+pub(crate) const COMPOSITE_SOURCE: &str = "native-composite";
 /// Levels of a tree, the `PodGroup`s included; the API's own limit.
 const MAX_DEPTH: usize = 4;
 const PARENT_FIELD: &str = "spec.parentCompositePodGroupName";

@@ -122,9 +122,14 @@ async fn carry_out(script: &Script, binds: Vec<Bind>, ticket: &Arc<Ticket>) -> V
     let ticket = Arc::clone(ticket);
     plans.send(Plan { ticket, binds }).unwrap();
     drop(plans);
-    Binder::new(Requests::new(script.client(), Fence::open()), reports)
-        .work(plan_receiver)
-        .await;
+    Binder::new(
+        Requests::new(script.client(), Fence::open()),
+        reports,
+        Arc::default(),
+        Events::new(mpsc::unbounded_channel().0),
+    )
+    .work(plan_receiver)
+    .await;
     let mut outcomes = Vec::new();
     while let Some(report) = reported.recv().await {
         outcomes.push(report.outcome);

@@ -3,6 +3,7 @@
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::*;
+use crate::load::{Document, Source};
 
 mod volumes;
 
@@ -13,6 +14,7 @@ struct Harness {
     evictions: UnboundedReceiver<Eviction>,
     news: UnboundedReceiver<News>,
     orders: UnboundedReceiver<Order>,
+    statuses: UnboundedReceiver<Told>,
 }
 
 impl Harness {
@@ -20,7 +22,8 @@ impl Harness {
         let (lines, ends) = Lines::open(1);
         let names = BTreeSet::from(["gangline".to_owned()]);
         let health = Arc::default();
-        let driver = Driver::new(names, Config::default(), Clock::start(), &lines, health);
+        let (config, clock) = (Config::default(), Clock::start());
+        let driver = Driver::new(names, config, clock, &lines, health, Arc::default());
         Self {
             driver,
             lines,
@@ -28,6 +31,7 @@ impl Harness {
             evictions: ends.evictions,
             news: ends.news,
             orders: ends.volumes,
+            statuses: ends.statuses,
         }
     }
 
@@ -70,6 +74,24 @@ impl Harness {
         self.driver.take(Change::Pod(pod, "1".into()));
     }
 
+    /// A group of Volcano.
+    fn group(&mut self, name: &str, spec: &str) {
+        self.group_at(name, spec, 1, "");
+    }
+
+    /// A group of Volcano with a version and a status.
+    fn group_at(&mut self, name: &str, spec: &str, version: u32, status: &str) {
+        let yaml = format!(
+            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\n\
+             metadata: {{name: {name}, namespace: default, uid: {}, resourceVersion: '{version}'}}\n\
+             spec: {{{spec}}}\nstatus: {{{status}}}",
+            uid(name)
+        );
+        let object = serde_saphyr::from_str(&yaml).unwrap();
+        let document = Document::from_value(Source::file("the cluster"), object).unwrap();
+        self.driver.take(Change::Object(document));
+    }
+
     /// Decides; the plans that are handed out: members and their nodes.
     fn turn(&mut self) -> Vec<Vec<(String, String)>> {
         self.turn_with([]).into_iter().map(places).collect()
@@ -84,12 +106,30 @@ impl Harness {
         plans
     }
 
+    /// What is written on groups now: versions and phases.
+    fn statuses(&mut self) -> Vec<(String, String)> {
+        self.turn();
+        self.told();
+        let mut writes = Vec::new();
+        while let Ok(told) = self.statuses.try_recv() {
+            if let Told::Status(write) = told {
+                let phase = write.status["phase"].as_str().unwrap_or_default();
+                writes.push((write.version, phase.to_owned()));
+            }
+        }
+        writes
+    }
+
     /// All that is said now: pods and reasons.
     fn told(&mut self) -> Vec<(String, String)> {
         while self.driver.storyteller.has_more() {
-            self.driver
-                .storyteller
-                .tell_next(&mut self.driver.scheduler);
+            let Driver {
+                storyteller,
+                scheduler,
+                groups,
+                ..
+            } = &mut self.driver;
+            storyteller.tell_next(scheduler, groups);
         }
         let mut told = Vec::new();
         while let Ok(news) = self.news.try_recv() {
@@ -325,4 +365,103 @@ fn pods_of_others_are_neither_bound_nor_spoken_of() {
         TryRecvError::Empty
     );
     assert!(harness.lines.changes.is_empty());
+}
+
+#[test]
+fn who_waits_is_counted_by_reason_until_it_waits_no_more() {
+    let mut harness = Harness::started();
+    let pending = |harness: &mut Harness| {
+        harness.turn();
+        harness.told();
+        let pending = harness.driver.storyteller.pending();
+        let text = |counts: BTreeMap<String, u64>| {
+            let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+            let counts = counts.map(|(code, count)| format!("{code} {count}"));
+            counts.collect::<Vec<_>>().join(", ")
+        };
+        (text(pending.groups), text(pending.pods))
+    };
+    let counts = |groups: &str, pods: &str| (groups.to_owned(), pods.to_owned());
+    harness.group("g", "minMember: 2");
+    harness.annotated_pod("g-0", "", "scheduling.k8s.io/group-name: g");
+    harness.pod("a", "");
+    let missing = "WaitingForMembers 1";
+    let with_a = "DoesNotFit 1, WaitingForMembers 1";
+    assert_eq!(pending(&mut harness), counts(missing, with_a));
+    harness.annotated_pod("g-1", "", "scheduling.k8s.io/group-name: g");
+    assert_eq!(
+        pending(&mut harness),
+        counts("DoesNotFit 1", "DoesNotFit 3")
+    );
+    harness.node("n1", "");
+    let placed = pending(&mut harness);
+    assert_eq!(placed.0.is_empty(), placed.1 == "DoesNotFit 1");
+    harness.node("n2", "");
+    assert_eq!(pending(&mut harness), counts("", ""));
+}
+
+#[test]
+fn the_start_of_a_group_is_measured_once() {
+    let mut harness = Harness::started();
+    harness.node("n1", "");
+    harness.group("g", "minMember: 1");
+    harness.annotated_pod("g-0", "", "scheduling.k8s.io/group-name: g");
+    let counts = |harness: &Harness, count: u32| {
+        let text = harness.driver.metrics.write(true, None);
+        let names = [
+            "gangline_group_ready_to_bound_seconds",
+            "gangline_group_bind_seconds",
+        ];
+        for name in names {
+            assert!(text.contains(&format!("{name}_count {count}\n")), "{text}");
+        }
+    };
+    assert_eq!(harness.turn().len(), 1);
+    counts(&harness, 0);
+    for _ in 0..2 {
+        harness.annotated_pod("g-0", "nodeName: n1,", "scheduling.k8s.io/group-name: g");
+        harness.turn();
+        counts(&harness, 1);
+    }
+}
+
+#[test]
+fn a_status_is_written_on_change_and_over_a_newer_object_but_not_against_others() {
+    let mut harness = Harness::started();
+    let link = "scheduling.k8s.io/group-name: g";
+    harness.group("g", "minMember: 1");
+    assert!(harness.statuses().is_empty(), "nobody says whose it is");
+    harness.annotated_pod("g-0", "nodeName: n1,", link);
+    assert_eq!(harness.statuses(), [place("1", "Running")]);
+    harness.annotated_pod("g-0", "nodeName: n1,", link);
+    assert!(harness.statuses().is_empty(), "it is said once");
+    // The object changed before the write came.
+    harness.group_at("g", "minMember: 1", 2, "");
+    assert_eq!(harness.statuses(), [place("2", "Running")]);
+    let condition =
+        "type: Scheduled, status: 'True', reason: tasks in gang are ready to be scheduled";
+    let status = format!("phase: Running, conditions: [{{{condition}}}]");
+    harness.group_at("g", "minMember: 1", 3, &status);
+    assert!(harness.statuses().is_empty());
+    // Somebody else thinks otherwise.
+    harness.group_at("g", "minMember: 1", 4, "phase: Pending");
+    assert!(harness.statuses().is_empty());
+    // There is something new to say.
+    harness.annotated_pod("g-1", "nodeName: n1,", link);
+    assert_eq!(harness.statuses(), [place("4", "Running")]);
+}
+
+#[test]
+fn groups_of_other_schedulers_are_left_alone() {
+    let mut harness = Harness::started();
+    harness.group("g", "minMember: 1");
+    let yaml = format!(
+        "metadata: {{name: g-0, namespace: default, uid: {}, annotations: \
+         {{scheduling.k8s.io/group-name: g}}}}\nspec: {{schedulerName: volcano, nodeName: n1, \
+         containers: [{{}}]}}",
+        uid("g-0")
+    );
+    let pod = Box::new(serde_saphyr::from_str(&yaml).unwrap());
+    harness.driver.take(Change::Pod(pod, "1".into()));
+    assert!(harness.statuses().is_empty());
 }

@@ -108,7 +108,9 @@ impl Watch {
         };
         let mut events = pin!(events);
         while let Ok(Some(event)) = time::timeout(PATIENCE, events.next()).await {
-            let version = match event? {
+            let event = event?;
+            self.hear();
+            let version = match event {
                 WatchEvent::Added(line) | WatchEvent::Modified(line) => {
                     self.take(&line).await?;
                     line.version().to_owned()
@@ -147,6 +149,7 @@ impl Watch {
             let request = request.map_err(kube::Error::BuildRequest)?;
             let page = time::timeout(PATIENCE, client.request::<Page>(request)).await;
             let page = page.map_err(|elapsed| Fault::Failed(elapsed.to_string()))??;
+            self.hear();
             for line in &page.items {
                 self.take(line).await?;
             }
