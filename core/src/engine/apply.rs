@@ -83,11 +83,9 @@ impl Scheduler {
         let Some(pod) = self.pods.get(ix.0) else {
             return;
         };
-        let (Some(leaf), state) = (pod.leaf, pod.state()) else {
-            return;
-        };
+        let Some(leaf) = pod.leaf else { return };
         if let Some(gang) = self.gangs.get_mut(pod.gang.0) {
-            gang.tally[leaf as usize].count(state, add);
+            gang.tally[leaf as usize].count(pod, add);
         }
     }
 

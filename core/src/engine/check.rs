@@ -154,7 +154,7 @@ impl Scheduler {
                 .filter_map(|member| self.pods.get(member.0))
             {
                 if let Some(leaf) = pod.leaf {
-                    derived[leaf as usize].count(pod.state(), true);
+                    derived[leaf as usize].count(pod, true);
                 }
             }
             let kept = format!("{:?}", gang.tally.as_slice());

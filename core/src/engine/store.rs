@@ -100,24 +100,33 @@ pub(crate) struct Tally {
     pub(crate) gated: u32,
     pub(crate) held: u32,
     pub(crate) bound: u32,
+    /// Those of `bound` that another scheduler answers for.
+    pub(crate) foreign: u32,
     pub(crate) succeeded: u32,
 }
 
 impl Tally {
-    pub(crate) fn count(&mut self, state: MemberState, add: bool) {
-        let slot = match state {
-            MemberState::Waiting => &mut self.waiting,
-            MemberState::Gated => &mut self.gated,
-            MemberState::Planned => &mut self.held,
-            MemberState::Bound => &mut self.bound,
-            MemberState::Succeeded => &mut self.succeeded,
-            MemberState::Terminating | MemberState::Failed => return,
+    pub(crate) fn count(&mut self, pod: &Pod, add: bool) {
+        let change = |count: &mut u32| {
+            *count = if add {
+                *count + 1
+            } else {
+                count.saturating_sub(1)
+            };
         };
-        *slot = if add {
-            *slot + 1
-        } else {
-            slot.saturating_sub(1)
-        };
+        match pod.state() {
+            MemberState::Waiting => change(&mut self.waiting),
+            MemberState::Gated => change(&mut self.gated),
+            MemberState::Planned => change(&mut self.held),
+            MemberState::Bound => {
+                change(&mut self.bound);
+                if pod.spec.foreign {
+                    change(&mut self.foreign);
+                }
+            }
+            MemberState::Succeeded => change(&mut self.succeeded),
+            MemberState::Terminating | MemberState::Failed => {}
+        }
     }
 
     /// Members that have a place or need none any more.
@@ -235,7 +244,7 @@ impl Gang {
             is_finished: waiting + held + bound == 0 && !to_come && meets(&|tally| tally.succeeded),
             has_waiting: waiting > 0 && sound,
             has_held: held > 0,
-            has_bound: bound > 0,
+            has_bound: bound > self.sum(|tally| tally.foreign),
         }
     }
 }

@@ -161,7 +161,8 @@ pub struct Census {
     pub has_waiting: bool,
     /// Some member has a place that is not confirmed.
     pub has_held: bool,
-    /// Some member is confirmed on a node and has not ended.
+    /// Some member is confirmed on a node and has not ended; of those that may be released, not of those
+    /// that another scheduler answers for.
     pub has_bound: bool,
 }
 

@@ -189,19 +189,6 @@ impl Outside {
         event
     }
 
-    /// All pods of a gang that are bound are evicted.
-    pub(super) fn release(&mut self, namespace: &str, name: &str) -> Vec<Event> {
-        let key = build::key(namespace, name);
-        let bound = |pod: &&Member| pod.spec.gang.as_ref() == Some(&key) && pod.spec.node.is_some();
-        let pods: Vec<Uid> = self
-            .pods
-            .values()
-            .filter(bound)
-            .map(|pod| pod.spec.uid)
-            .collect();
-        pods.into_iter().filter_map(|uid| self.gone(uid)).collect()
-    }
-
     fn submit(&mut self, shape: &WorkShape, now: Nanos) -> Result<Vec<Event>, Wrong> {
         let work = build::work(shape, now)?;
         let mut events = Vec::new();
@@ -323,7 +310,7 @@ impl Outside {
         Ok(events)
     }
 
-    fn gone(&mut self, uid: Uid) -> Option<Event> {
+    pub(super) fn gone(&mut self, uid: Uid) -> Option<Event> {
         let pod = self.pods.remove(&uid)?;
         let name = format!("{}/{}", pod.spec.namespace, pod.spec.name);
         if self.names.get(&name) == Some(&uid) {

@@ -375,10 +375,15 @@ impl Play {
         let decisions = self.scheduler.decide(now).to_vec();
         let mut lines = Vec::new();
         let mut placed: Vec<Uid> = Vec::new();
-        let mut releases = Vec::new();
+        let mut released: Vec<Uid> = Vec::new();
         // Written down before any of it is carried out: the buffers live until the next event.
         for decision in &decisions {
-            for placement in self.scheduler.placements(decision) {
+            let placements = self.scheduler.placements(decision);
+            if decision.verdict == Verdict::Release {
+                released.extend(placements.iter().map(|placement| placement.pod));
+                continue;
+            }
+            for placement in placements {
                 let node = self.scheduler.node_name(placement.node);
                 self.outside.placed(placement, node);
                 placed.push(placement.pod);
@@ -401,9 +406,6 @@ impl Play {
             report
                 .members
                 .retain(|member| matches!(member.state, MemberState::Bound | MemberState::Planned));
-            if decision.verdict == Verdict::Release {
-                releases.push((gang.namespace.to_owned(), gang.name.to_owned()));
-            }
             lines.push(DecisionLine {
                 gang: report.full_name(),
                 verdict: decision.verdict,
@@ -412,10 +414,10 @@ impl Play {
                 reason: reason.map(Into::into),
             });
         }
-        for (namespace, name) in releases {
-            let events = self.outside.release(&namespace, &name);
-            self.apply("release", events, None)?;
-        }
+        // They are evicted.
+        let gone = |uid| self.outside.gone(uid);
+        let events: Vec<Event> = released.into_iter().filter_map(gone).collect();
+        self.apply("release", events, None)?;
         if self.confirm {
             let confirm = |uid| self.outside.confirm(uid, now);
             let events: Vec<Event> = placed.into_iter().filter_map(confirm).collect();

@@ -1,4 +1,5 @@
-//! The scheduler is killed before and after every write of two gangs with eight members.
+//! The scheduler is killed before and after every write of two gangs with eight members, and before and
+//! after every eviction of one that cannot be whole.
 //!
 //! There is room for one gang and a half, so that a scheduler which knows nothing could begin the other
 //! one; a second node comes when one gang runs and the other says why it waits. Each run is one write and
@@ -56,8 +57,9 @@ struct Members {
 }
 
 impl Run {
-    /// Freezes at the write of this number. False: there are fewer.
-    fn play(name: &str, number: usize, fate: &Fate, next: Next) -> bool {
+    /// Freezes at the write of this number. `Some(false)`: there are fewer. `None`: the first scheduler lost
+    /// its lease before that, on a machine that is too busy to renew it in time.
+    fn play(name: &str, number: usize, fate: &Fate, next: Next) -> Option<bool> {
         let mut cluster = Cluster::share(name);
         cluster.create_node("n1", 6);
         for gang in GANGS {
@@ -70,7 +72,7 @@ impl Run {
             (is_it && writes.last().is_some_and(|write| counts(&write))).then(|| fate.clone())
         });
         let second = cluster.proxy(|_| None);
-        let lease = ["--lease-duration", "3s", "--kubeconfig"];
+        let lease = ["--lease-duration", "4s", "--kubeconfig"];
         if next == Next::Restart {
             cluster.run(&["--kubeconfig", first.kubeconfig()]);
         } else {
@@ -88,21 +90,25 @@ impl Run {
             has_grown: false,
             half: None,
         };
-        run.go_on();
-        run.half.is_some()
+        run.go_on()?;
+        Some(run.half.is_some())
     }
 
     /// Waits until both gangs are whole.
-    fn go_on(&mut self) {
+    fn go_on(&mut self) -> Option<()> {
         let mut last = GANGS.map(|_| Members::default());
         for _ in 0..PATIENCE {
             if self.half.is_none() && self.first.is_frozen() {
                 self.end_the_first();
             }
+            if self.half.is_none() && self.cluster.has_ended() {
+                return None;
+            }
+            self.cluster.keep_the_last();
             last = self.members();
             if last.iter().all(|gang| gang.bound == MEMBERS) {
                 self.look_back();
-                return;
+                return Some(());
             }
             let is_settled = |gang: &Members| gang.bound == MEMBERS || gang.told == MEMBERS;
             let one_is_whole = last.iter().any(|gang| gang.bound == MEMBERS);
@@ -171,8 +177,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Three minutes.
 const PATIENCE: usize = 1800;
 
-/// One run for each write and each side of it; what follows is chosen in turn.
-fn matrix(name: &str, next: &[Next], writes: usize) {
+/// One run for each write and each side of it. `play` gets a name, the number of the write, and what happens
+/// there; `Some(false)`: there are fewer; `None`: again.
+fn matrix(name: &str, writes: usize, play: impl Fn(&str, usize, &Fate) -> Option<bool> + Sync) {
     let runs = AtomicUsize::new(0);
     let reached = AtomicUsize::new(0);
     let work = || {
@@ -184,13 +191,9 @@ fn matrix(name: &str, next: &[Next], writes: usize) {
             } else {
                 ("after", Fate::FreezeAfter)
             };
-            // Who never had the lease does not end without it.
-            let next = if number == 1 {
-                next[0]
-            } else {
-                next[(number + run) % next.len()]
-            };
-            if !Run::play(&format!("{name}-{side}-{number}"), number, &fate, next) {
+            let mut names = (0..).map(|again| format!("{name}-{side}-{number}-{again}"));
+            let is_reached = names.find_map(|name| play(&name, number, &fate));
+            if is_reached != Some(true) {
                 return;
             }
             reached.fetch_max(number, Ordering::Relaxed);
@@ -208,11 +211,52 @@ fn matrix(name: &str, next: &[Next], writes: usize) {
 /// Eight binds, and four pods that say why they wait.
 #[test]
 fn no_gang_stays_half_when_the_scheduler_is_killed_at_any_write_and_starts_again() {
-    matrix("kill", &[Next::Restart], 12);
+    matrix("kill", 12, |name, number, fate| {
+        Run::play(name, number, fate, Next::Restart)
+    });
 }
 
 /// The same, and the lease.
 #[test]
 fn no_gang_stays_half_when_another_instance_takes_over_at_any_write() {
-    matrix("take-over", &[Next::HandOver, Next::CutOff], 13);
+    matrix("take-over", 13, |name, number, fate| {
+        // Who never had the lease does not end without it.
+        let is_cut_off = number > 1 && matches!(fate, Fate::FreezeBefore) == (number % 2 == 0);
+        let next = if is_cut_off {
+            Next::CutOff
+        } else {
+            Next::HandOver
+        };
+        Run::play(name, number, fate, next)
+    });
+}
+
+/// Three members are bound and there is no room for the fourth: three evictions.
+#[test]
+fn no_gang_stays_half_when_the_scheduler_is_killed_while_it_gives_one_back() {
+    matrix("give-back", 3, |name, number, fate| {
+        let mut cluster = Cluster::share(name);
+        cluster.create_node("n1", 3);
+        cluster.apply(&group("a", 4, 4, 1));
+        for pod in ["a-0", "a-1", "a-2"] {
+            cluster.bind(pod, &cluster.node_name("n1"));
+        }
+        let fate = fate.clone();
+        let proxy = cluster.proxy(move |writes| {
+            let evictions = writes.iter().filter(|write| write.eviction().is_some());
+            let is_it = evictions.count() == number && writes.last()?.eviction().is_some();
+            is_it.then(|| fate.clone())
+        });
+        let deadline = ["--degraded-deadline", "1s"];
+        cluster.run(&[&deadline[..], &["--kubeconfig", proxy.kubeconfig()]].concat());
+        cluster.wait_until("it gives back what it has, or is stopped in that", || {
+            proxy.is_frozen() || cluster.placed("a-").1 == 0
+        });
+        if proxy.is_frozen() {
+            cluster.kill_scheduler();
+            cluster.run(&deadline);
+        }
+        cluster.wait_until("nothing is bound", || cluster.placed("a-").1 == 0);
+        Some(proxy.is_frozen())
+    });
 }

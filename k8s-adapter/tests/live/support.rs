@@ -88,7 +88,8 @@ pub(crate) struct Cluster {
     namespace: String,
     /// A part of the shared control plane has its own nodes, namespace and `schedulerName`.
     site: Option<String>,
-    schedulers: Vec<Child>,
+    /// Each with its arguments.
+    schedulers: Vec<(Child, Vec<String>)>,
     log: PathBuf,
 }
 
@@ -155,20 +156,40 @@ impl Cluster {
             .args(arguments)
             .stderr(log.expect("the directory can be written"));
         self.control_plane.attach(&mut command);
-        self.schedulers
-            .push(command.spawn().expect("the scheduler starts"));
+        let scheduler = command.spawn().expect("the scheduler starts");
+        let arguments = arguments.iter().map(|&argument| argument.to_owned());
+        self.schedulers.push((scheduler, arguments.collect()));
+    }
+
+    /// Whether the scheduler that was started first has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        let (scheduler, _) = &mut self.schedulers[0];
+        scheduler.try_wait().expect("it can be looked at").is_some()
+    }
+
+    /// Starts the scheduler again that was started last, if it has ended by itself, as a kubelet does.
+    pub(crate) fn keep_the_last(&mut self) {
+        let Some((mut scheduler, arguments)) = self.schedulers.pop() else {
+            return;
+        };
+        if scheduler.try_wait().expect("it can be looked at").is_some() {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            self.run_elected(&arguments);
+        } else {
+            self.schedulers.push((scheduler, arguments));
+        }
     }
 
     /// Ends the scheduler that was started first at once, as a crash does.
     pub(crate) fn kill_scheduler(&mut self) {
-        let mut scheduler = self.schedulers.remove(0);
+        let (mut scheduler, _) = self.schedulers.remove(0);
         scheduler.kill().expect("it can be ended");
         scheduler.wait().expect("it ends");
     }
 
     /// Tells the scheduler that was started first to stop, and waits until it has; its exit code.
     pub(crate) fn stop_scheduler(&mut self) -> Option<i32> {
-        let mut scheduler = self.schedulers.remove(0);
+        let (mut scheduler, _) = self.schedulers.remove(0);
         let mut kill = Command::new("kill");
         kill.arg("-TERM").arg(scheduler.id().to_string());
         assert!(kill.status().expect("kill is there").success());
@@ -177,7 +198,7 @@ impl Cluster {
 
     /// Waits until the scheduler that was started first ends by itself; its exit code.
     pub(crate) fn wait_for_scheduler(&mut self) -> Option<i32> {
-        let mut scheduler = self.schedulers.remove(0);
+        let (mut scheduler, _) = self.schedulers.remove(0);
         scheduler.wait().expect("it ends").code()
     }
 

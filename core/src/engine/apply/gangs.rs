@@ -76,7 +76,7 @@ impl Scheduler {
             };
             pod.leaf = tree.leaf(&pod.spec.role);
             if let (Some(leaf), Some(entry)) = (pod.leaf, self.gangs.get_mut(gang.0)) {
-                entry.tally[leaf as usize].count(pod.state(), true);
+                entry.tally[leaf as usize].count(pod, true);
             }
         }
         // What has no place in the new tree is nobody's plan any more.

@@ -118,9 +118,12 @@ impl Scheduler {
         });
     }
 
+    /// Releases the bound members. Who is bound by another scheduler is its affair.
     pub(super) fn unwind(&mut self, gang: GangIx) {
         self.each_member(gang, |engine, member, state| {
-            if state == MemberState::Bound {
+            let pod = engine.pods.get(member.0);
+            let is_ours = pod.is_some_and(|pod| !pod.spec.foreign);
+            if state == MemberState::Bound && is_ours {
                 engine.count(member, false);
                 if let Some(pod) = engine.pods.get_mut(member.0) {
                     pod.released = true;
