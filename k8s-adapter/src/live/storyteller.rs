@@ -205,7 +205,8 @@ impl Storyteller {
             return;
         };
         let mut waits = false;
-        for member in scheduler.gang(id).into_iter().flat_map(|gang| gang.members) {
+        let seen = scheduler.gang(id);
+        for member in seen.iter().flat_map(|gang| &gang.members) {
             let Some(pod) = self.waiting.get_mut(&member.uid) else {
                 continue;
             };
@@ -216,8 +217,13 @@ impl Storyteller {
                 self.pending_pods.change(pod.code.take().as_deref(), None);
             }
         }
-        let story = if waits { scheduler.reasons(id) } else { None };
-        let gang = scheduler.gang(id);
+        // Of large gangs a view costs something, and most gangs that change do not wait.
+        let (story, gang) = if waits {
+            drop(seen);
+            (scheduler.reasons(id), scheduler.gang(id))
+        } else {
+            (None, seen)
+        };
         let code = story.as_ref().and_then(|story| story.reason.as_ref());
         let code = code.filter(|_| gang.as_ref().is_some_and(|gang| !gang.single));
         let code = code.map(|reason| reason.code().to_owned());
