@@ -30,6 +30,7 @@ mod settle;
 mod tests;
 
 pub(crate) use ask::{Asked, request};
+pub(crate) use hami::Given;
 pub(crate) use ids::CardIds;
 pub(crate) use node::{Offered, node_cards};
 pub(crate) use settle::{complain_of_absent, exclude_others, share_where_shared};
@@ -124,12 +125,12 @@ fn card_numbers(text: &str) -> Option<CardSet> {
     Some(cards)
 }
 
-/// The ids of the cards that somebody else chose for a pod that is placed, one for each part.
-pub(crate) fn ids_of(pod: &api::Pod) -> Vec<Box<str>> {
+/// What somebody else gave to a pod that is placed.
+pub(crate) fn given_to(pod: &api::Pod) -> Vec<Given> {
     if pod.spec.node_name.is_empty() {
         return Vec::new();
     }
-    hami::allocated(&pod.metadata.annotations)
+    hami::allocated(pod)
 }
 
 /// Whether it counts parts of cards of NVIDIA's.

@@ -74,6 +74,9 @@ enum CliError {
     #[error(transparent)]
     Live(#[from] crate::live::LiveError),
     #[cfg(feature = "live")]
+    #[error("{path}: {message}")]
+    Config { path: String, message: String },
+    #[cfg(feature = "live")]
     #[error(
         "--log {value}: {message}; accepted: error, warn, info, debug, trace, or PART=LEVEL,..."
     )]

@@ -199,8 +199,8 @@ pub struct Member {
     pub labels: Labels,
     /// The claims that it uses.
     pub(crate) volumes: Vec<PodVolume>,
-    /// The ids of the cards that somebody else chose for it.
-    pub(crate) card_ids: Vec<Box<str>>,
+    /// What somebody else gave it of cards.
+    pub(crate) given: Vec<cards::Given>,
 }
 
 impl Member {
@@ -240,7 +240,7 @@ impl Member {
             link,
             labels: pod.metadata.labels.clone(),
             volumes: volumes::of_pod(pod),
-            card_ids: cards::ids_of(pod),
+            given: cards::given_to(pod),
         }
     }
 }

@@ -220,7 +220,7 @@ impl Mirror {
         for (name, namespace) in &mut self.namespaces {
             let members = namespace.pods.values().map(|pod| &pod.member);
             let touched = members.filter(|member| {
-                !member.card_ids.is_empty() && member.spec.node.as_deref() == Some(node)
+                !member.given.is_empty() && member.spec.node.as_deref() == Some(node)
             });
             let touched = touched.map(|member| (member.spec.name.clone(), member.link.is_some()));
             for (pod, is_linked) in touched.collect::<Vec<_>>() {
@@ -562,7 +562,7 @@ impl Mirror {
         }
         let templates = &mut self.reader.templates;
         cards::exclude_others(&mut members, templates, &mut self.complaints);
-        self.card_ids.tell(&mut members);
+        self.card_ids.tell(&mut members, templates);
         for member in members {
             let Some(pod) = namespace.pods.get_mut(&member.spec.name) else {
                 continue;

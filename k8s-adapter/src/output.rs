@@ -4,7 +4,7 @@
 //! as JSON or YAML, shown by [`text`] and drawn by [`picture`](crate::picture). Everything that those
 //! three say about a gang is worked out here, once. Nothing here decides anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
     GangId, NodeIx, Scheduler, Verdict,
@@ -369,6 +369,24 @@ fn uncounted(gang: &GangView<'_>, nodes: &Nodes<'_>) -> Vec<String> {
     placed.filter_map(note).collect()
 }
 
+/// Notes on nodes where its members run and of whose cards nobody knows what is used.
+fn in_doubt(gang: &GangView<'_>, nodes: &Nodes<'_>) -> BTreeSet<String> {
+    let bound = gang.members.iter().filter(|member| has_place(member));
+    let on = bound.filter(|member| member.wants_cards.is_some());
+    let on = on.filter_map(|member| nodes.get(member.node?));
+    let doubts = on.flat_map(|node| node.cards.iter().map(move |cards| (node.name, cards)));
+    let doubts = doubts.filter(|(_, cards)| !cards.in_doubt.is_empty());
+    doubts
+        .map(|(node, cards)| {
+            format!(
+                "nobody knows what is used of cards {} of node {node}: pods that run there need more \
+                 than there is, or told what cannot be; nothing more is placed on them",
+                cards.in_doubt
+            )
+        })
+        .collect()
+}
+
 /// Whether the member has a place now, bound or planned.
 fn has_place(member: &MemberView<'_>) -> bool {
     member.node.is_some() && matches!(member.state, MemberState::Planned | MemberState::Bound)
@@ -426,6 +444,7 @@ impl GangReport {
             notes: unknown_cards(gang, nodes)
                 .into_iter()
                 .chain(uncounted(gang, nodes))
+                .chain(in_doubt(gang, nodes))
                 .collect(),
         }
     }

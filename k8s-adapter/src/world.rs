@@ -278,7 +278,7 @@ impl<'p> Builder<'p> {
         levels::complain_of_absent_selectors(&nodes, &members, &mut self.complaints);
         let templates = &mut self.reader.templates;
         cards::exclude_others(&mut members, templates, &mut self.complaints);
-        self.card_ids.tell(&mut members);
+        self.card_ids.tell(&mut members, templates);
         let levels = match &self.options.levels {
             Some(levels) => {
                 levels::complain_of_absent(levels, &nodes, &mut self.complaints);

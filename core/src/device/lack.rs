@@ -12,7 +12,7 @@ use super::{
     ask::{CardAsk, Part},
     hardware::{Counts, Hardware, Mode, Need},
     inventory::{Inventory, Pool},
-    links::Nearness,
+    links::{LinkTable, Nearness},
     parts,
 };
 use crate::{
@@ -130,13 +130,18 @@ impl Inventory {
         }
         if ask.source.near != Nearness::Any && without(&|source| source.near = Nearness::Any) {
             let near = ask.source.near.word();
-            return match hardware.links {
-                Some(_) => (Cause::CardLinks, near.to_string()),
-                None => (
-                    Cause::CardLinks,
-                    format!("{near}; their links are not known"),
-                ),
+            let links = hardware.links.as_ref().map(LinkTable::matrix);
+            let unknown = match links {
+                None => "; their links are not known",
+                Some(links)
+                    if ask.source.near == Nearness::NumaNode
+                        && pool.all.iter().all(|card| links.numa_node(card).is_none()) =>
+                {
+                    "; their NUMA nodes are not known"
+                }
+                Some(_) => "",
             };
+            return (Cause::CardLinks, format!("{near}{unknown}"));
         }
         // What no empty card of these has, whatever is on them.
         match first {

@@ -229,13 +229,39 @@ impl Explainer {
         for &(.., gang) in gangs.iter().take(TRIES) {
             let pods = by_gang.get(&gang)?;
             if self.fits_without(id, &members, pods) {
-                let pods = self.prune(id, &members, pods.clone());
-                return Some(self.named_departure(&pods));
+                let pruned = self.prune(id, &members, pods.clone());
+                if let Some(pods) = self.sure(id, [&pruned, pods]) {
+                    return Some(self.named_departure(pods));
+                }
             }
         }
         let pods = self.crowded(id, &members, gangs.len())?;
-        let pods = self.prune(id, &members, pods);
-        Some(self.named_departure(&pods))
+        let pruned = self.prune(id, &members, pods.clone());
+        let pods = self.sure(id, [&pruned, &pods])?;
+        Some(self.named_departure(pods))
+    }
+
+    /// The first of two sets of pods whose going certainly suffices. Where others stay whose devices are
+    /// assumed, the assumptions change when somebody goes: that is tried as it would happen.
+    fn sure<'s>(&self, id: GangId, sets: [&'s Vec<u32>; 2]) -> Option<&'s Vec<u32>> {
+        let mut sets = sets.into_iter();
+        sets.find(|gone| !self.leaves_assumed(gone) || self.fits_after(id, gone))
+    }
+
+    /// Whether beside these pods some run of which nobody told what devices they have.
+    fn leaves_assumed(&self, gone: &[u32]) -> bool {
+        let engine = &self.engine;
+        let charges = gone.iter().filter_map(|&pod| engine.pods.get(pod)?.charge);
+        let mut nodes: Vec<NodeIx> = charges.map(|charge| charge.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.iter().any(|&node| {
+            let stay = engine.pods_on(node).iter().filter(|pod| !gone.contains(&pod.0));
+            stay.filter_map(|pod| engine.pods.get(pod.0)).any(|pod| {
+                let devices = pod.charge.map(|charge| charge.devices);
+                pod.spec.devices.is_none() && devices.is_some_and(|devices| !devices.is_empty())
+            })
+        })
     }
 
     /// Whether a gang has a place when these pods are gone.

@@ -16,7 +16,10 @@ use gangline::{
 };
 use serde::Deserialize;
 
-use super::ask::{Cut, Each};
+use super::{
+    NVIDIA,
+    ask::{Cut, Each},
+};
 use crate::{
     api::{self, Labels},
     problem::{FieldPath, Problems},
@@ -29,69 +32,86 @@ const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
 
 const SPEC: FieldPath<'static> = FieldPath::root("spec");
 
+/// What one container asks for of each of its cards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Amounts {
+    memory: ShareMemory,
+    compute_percent: u32,
+}
+
+/// All of a card's memory.
+const WHOLE: ShareMemory = ShareMemory::Milli(1000);
+
 /// The share of each card that a pod asks for. `None` when it asks for whole ones.
 pub(super) fn share(pod: &api::Pod, problems: &mut Problems) -> Option<Cut> {
-    let mut asking = 0;
-    // Each container has its own amounts; a member's shares are all alike, so the largest counts.
     let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
-    let mut most = [0; 3];
-    for container in containers {
-        let parts = [
-            CardPart::MemoryMib,
-            CardPart::MemoryPercent,
-            CardPart::ComputePercent,
-        ];
-        let amounts = parts.map(|part| {
-            let resources = &container.resources;
-            let name = part.resource();
-            let quantity = resources.requests.get(name).or(resources.limits.get(name));
-            quantity
-                .and_then(|quantity| quantity.units().ok())
-                .unwrap_or(0)
-        });
-        asking += u32::from(amounts.iter().any(|amount| *amount > 0));
-        for (most, amount) in most.iter_mut().zip(amounts) {
-            *most = amount.max(*most);
+    let asking: Vec<Amounts> = containers
+        .filter_map(|container| amounts(&container.resources, problems))
+        .collect();
+    // Each container has its own amounts; a member's shares are all alike, so the largest counts, and of
+    // amounts that cannot be compared without a card all of it.
+    let memory = asking.iter().map(|amounts| amounts.memory);
+    let memory = memory.reduce(|one, other| match (one, other) {
+        (ShareMemory::Mib(one), ShareMemory::Mib(other)) => ShareMemory::Mib(one.max(other)),
+        (ShareMemory::Milli(one), ShareMemory::Milli(other)) => {
+            ShareMemory::Milli(one.max(other))
         }
+        _ => WHOLE,
+    })?;
+    let compute = asking.iter().map(|amounts| amounts.compute_percent).max();
+    let compute_milli = compute.unwrap_or(0) * 10;
+    if memory == WHOLE && compute_milli == 0 {
+        return None;
     }
-    let [memory, memory_percent, compute_percent] = most;
-    let mut bounded = |part: CardPart, amount: i64, limit: u32| {
-        u32::try_from(amount)
-            .ok()
-            .filter(|amount| *amount <= limit)
-            .unwrap_or_else(|| {
-                problems.note(
-                    "QuantityTooLarge",
-                    &SPEC,
-                    format_args!("{}: {amount}; accepted: at most {limit}", part.resource()),
-                );
-                limit
-            })
-    };
-    let memory = bounded(CardPart::MemoryMib, memory, u32::MAX);
-    let memory_percent = bounded(CardPart::MemoryPercent, memory_percent, 100);
-    let compute_percent = bounded(CardPart::ComputePercent, compute_percent, 100);
-    let memory = match (memory, memory_percent, compute_percent) {
-        (0, 0, 0) => return None,
-        // Who does not speak of memory gets all of it.
-        (0, 0, _) => ShareMemory::Milli(1000),
-        (0, percent, _) => ShareMemory::Milli(percent * 10),
-        (mib, ..) => ShareMemory::Mib(mib),
-    };
     Some(Cut {
         said_by: "gpumem or gpucores",
         each: Each::Share {
             memory,
-            compute_milli: compute_percent * 10,
+            compute_milli,
         },
         count: None,
         // Cards of one container are different ones; two containers may share one.
-        apart: if asking > 1 {
+        apart: if asking.len() > 1 {
             Apart::Any
         } else {
             Apart::Distinct
         },
         overhead: Overhead::NONE,
+    })
+}
+
+/// What a container asks for of each card; `None`: it asks for no card.
+fn amounts(resources: &api::ResourceRequirements, problems: &mut Problems) -> Option<Amounts> {
+    let asked = |name: &str| {
+        let quantity = resources.requests.get(name).or(resources.limits.get(name));
+        let amount = quantity.and_then(|quantity| quantity.units().ok());
+        amount.filter(|amount| *amount > 0)
+    };
+    let mut bounded = |part: CardPart, limit: u32| {
+        let amount = asked(part.resource())?;
+        let fits = u32::try_from(amount).ok().filter(|amount| *amount <= limit);
+        Some(fits.unwrap_or_else(|| {
+            problems.note(
+                "QuantityTooLarge",
+                &SPEC,
+                format_args!("{}: {amount}; accepted: at most {limit}", part.resource()),
+            );
+            limit
+        }))
+    };
+    let memory = bounded(CardPart::MemoryMib, u32::MAX);
+    let percent = bounded(CardPart::MemoryPercent, 100);
+    let compute_percent = bounded(CardPart::ComputePercent, 100);
+    let memory = match (memory, percent) {
+        (Some(mib), _) => ShareMemory::Mib(mib),
+        (None, Some(percent)) => ShareMemory::Milli(percent * 10),
+        // Who does not speak of memory gets all of it.
+        (None, None) if compute_percent.is_some() || asked(NVIDIA).is_some() => WHOLE,
+        (None, None) => return None,
+    };
+    Some(Amounts {
+        memory,
+        compute_percent: compute_percent.unwrap_or(0),
     })
 }
 
@@ -106,13 +126,23 @@ pub(super) struct Card {
     pub(super) memory_mib: u32,
     /// The product.
     #[serde(rename = "type")]
-    pub(super) product: String,
+    product: String,
     mode: String,
     /// HAMi leaves out what is false.
     pub(super) health: bool,
 }
 
 impl Card {
+    /// The product as nodes name it. HAMi writes who makes it before NVML's name, which begins with that
+    /// too, and has blanks.
+    pub(super) fn model(&self) -> String {
+        let product = self.product.trim();
+        let product = product.strip_prefix("NVIDIA-").filter(|rest| {
+            rest.starts_with("NVIDIA") || rest.starts_with("Tesla")
+        });
+        product.unwrap_or(&self.product).trim().replace(' ', "-")
+    }
+
     pub(super) fn mode(&self) -> CardMode {
         match &*self.mode {
             "mig" => CardMode::MigDynamic,
@@ -160,13 +190,15 @@ fn listed_card(text: &str) -> Option<Card> {
     })
 }
 
-/// The numbers of a node's cards by their ids; none unless each has an id of its own.
-pub(super) fn ids(node: &Labels) -> BTreeMap<String, u8> {
+/// The cards of a node by their ids: number, and memory in MiB; none unless each has an id of its own.
+pub(super) fn ids(node: &Labels) -> BTreeMap<String, (u8, u32)> {
     let listed = node.get(REGISTER).and_then(|text| cards(text.trim()));
     let listed = listed.unwrap_or_default();
     let count = listed.len();
     let numbered = listed.into_iter().zip(0..CardSet::CAPACITY as u8);
-    let ids: BTreeMap<String, u8> = numbered.map(|(card, number)| (card.id, number)).collect();
+    let ids: BTreeMap<_, _> = numbered
+        .map(|(card, number)| (card.id, (number, card.memory_mib)))
+        .collect();
     if ids.len() == count && !ids.contains_key("") {
         ids
     } else {
@@ -174,11 +206,47 @@ pub(super) fn ids(node: &Labels) -> BTreeMap<String, u8> {
     }
 }
 
-/// The ids of the cards that HAMi chose for a pod, one for each share: `;` behind each container, `:`
-/// behind each card, `,` behind its id. A share of a MIG device names no card that could be shared.
-pub(super) fn allocated(pod: &Labels) -> Vec<Box<str>> {
-    let text = pod.get(ALLOCATED).map_or("", |text| text);
-    let shares = text.split([';', ':']).map(str::trim);
-    let ids = shares.filter_map(|share| Some(share.split_once(',')?.0));
-    ids.map(Box::from).collect()
+/// A share that HAMi gave to a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    /// Of which card.
+    pub(super) id: Box<str>,
+    /// Its memory in MiB.
+    pub(super) memory_mib: u32,
+    /// Its part of the processor time, in percent.
+    pub(super) compute_percent: u32,
+}
+
+/// What HAMi gave to a pod: `;` behind each container, those that start it first, `:` behind each card,
+/// and of each `,` between id, vendor, MiB and percent. While the containers run, those that started the
+/// pod have nothing.
+pub(super) fn allocated(pod: &api::Pod) -> Vec<Given> {
+    let text = pod.metadata.annotations.get(ALLOCATED).map_or("", |text| text);
+    let text = text.trim().strip_suffix(';').unwrap_or(text);
+    let containers: Vec<&str> = text.split(';').collect();
+    let given = |containers: &[&str]| -> Vec<Given> {
+        let cards = containers.iter().flat_map(|cards| cards.split(':'));
+        cards.filter_map(|card| share_given(card.trim())).collect()
+    };
+    let starting = containers.len().saturating_sub(pod.spec.containers.len());
+    let running = given(containers.get(starting..).unwrap_or_default());
+    if running.is_empty() {
+        given(&containers)
+    } else {
+        running
+    }
+}
+
+fn share_given(text: &str) -> Option<Given> {
+    let mut fields = text.split(',');
+    let id = fields.next().filter(|id| !id.is_empty())?;
+    // An instance is named by its card, and in brackets which of them it is.
+    let id = id.split_once('[').map_or(id, |(card, _)| card);
+    let _vendor = fields.next()?;
+    let mut amount = || fields.next()?.trim().parse().ok();
+    Some(Given {
+        id: id.into(),
+        memory_mib: amount()?,
+        compute_percent: amount()?,
+    })
 }

@@ -51,7 +51,12 @@ pub(super) fn share(annotations: &mut Annotations<'_, '_>) -> Option<Cut> {
             memory: ShareMemory::Mib(mib),
             compute_milli: 0,
         },
-        (None, None) => return None,
+        (None, None) => {
+            if annotations.all.contains_key(CARDS) {
+                annotations.refuse(CARDS, "with gpu-fraction or gpu-memory");
+            }
+            return None;
+        }
     };
     let count = annotations.read(CARDS, "a whole number above 0", |text| {
         text.parse().ok().filter(|count| *count > 0)

@@ -22,7 +22,7 @@ use gangline::{
 };
 
 use super::{
-    ANNOTATIONS, Annotations, LABELS, NVIDIA,
+    ANNOTATIONS, LABELS, NVIDIA,
     declared::{Declared, declared},
     hami, is_vgpu, kai,
 };
@@ -30,6 +30,7 @@ use crate::{
     annotations::{CARDS, LINKS, nearest},
     api,
     problem::{FieldPath, Problems},
+    quantity::excerpt,
 };
 
 mod described;
@@ -168,7 +169,7 @@ impl<'a> Reader<'a, '_> {
         let mut cards = NodeCards {
             kind: NVIDIA.into(),
             count: offered.cards,
-            model: self.label(kind.model_label).into(),
+            model: self.product(kind.model_label),
             memory_mib: self.memory(),
             slices: offered.slices.clone(),
             mps: Sharing::new(self.label(label::SHARING_STRATEGY)) == Some(Sharing::Mps),
@@ -183,11 +184,10 @@ impl<'a> Reader<'a, '_> {
             physical = self.add_replicas(&mut cards, &mut said, offered.replicas);
         }
         if offered.cards > 0 {
-            let registered = self.add_registered(&mut cards);
-            if registered.is_none() {
-                self.doubt_count(&cards);
+            match self.add_registered(&mut cards) {
+                Some(registered) => physical = registered,
+                None => self.doubt_count(&cards),
             }
-            physical = registered.unwrap_or(physical);
         }
         self.describe(&mut cards, said, offered, physical);
         self.withhold_while_changing(&mut cards);
@@ -227,6 +227,28 @@ impl<'a> Reader<'a, '_> {
 
     fn label(&self, key: &str) -> &'a str {
         self.node.metadata.labels.get(key).map_or("", |value| value)
+    }
+
+    /// The product, by NVIDIA's label, or else by those of Google's cloud, with the ends that NVIDIA's
+    /// has where parts of cards are counted as cards.
+    fn product(&self, label: &str) -> String {
+        let product = self.label(label);
+        if !product.is_empty() {
+            return product.into();
+        }
+        let mut product = String::from(self.label(label::GKE_ACCELERATOR));
+        if product.is_empty() {
+            return product;
+        }
+        let partition = self.label(label::GKE_PARTITION);
+        if !partition.is_empty() {
+            product.push_str("-MIG-");
+            product.push_str(partition);
+        }
+        if !self.label(label::GKE_SHARING).is_empty() {
+            product.push_str(label::SHARED_PRODUCT);
+        }
+        product
     }
 
     /// A number in a label; nothing when it is not there.
@@ -378,39 +400,83 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Cards as HAMi's agent lists them; returns how many there are.
+    /// Cards as HAMi's agent lists them; returns how many there are. Where there is such a list, the device
+    /// plugin counts shares, so none of its numbers stands for cards.
     fn add_registered(&mut self, cards: &mut NodeCards) -> Option<u32> {
-        let mut annotations = Annotations {
-            all: &self.node.metadata.annotations,
-            problems: self.problems,
+        let text = self.node.metadata.annotations.get(hami::REGISTER)?;
+        let field = ANNOTATIONS.key(hami::REGISTER);
+        cards.slices.clear();
+        let Some(listed) = hami::cards(text.trim()) else {
+            let message = format_args!(
+                "{:?}, so its cards are not used; accepted: {}",
+                excerpt(text),
+                hami::ACCEPTED
+            );
+            self.problems.note("InvalidAnnotation", &field, message);
+            cards.count = 0;
+            return Some(0);
         };
-        let listed = annotations.read(hami::REGISTER, hami::ACCEPTED, hami::cards)?;
         let count = listed.len() as u32;
+        let Some(all) = CardSet::first(count) else {
+            let message = format_args!(
+                "{count} cards, so they are not used; accepted: at most {}",
+                CardSet::CAPACITY
+            );
+            self.problems.note("InvalidCards", &field, message);
+            cards.count = 0;
+            return Some(0);
+        };
+        if kai::is_in_pool(&self.node.metadata.labels) {
+            let message = "a node of KAI's too, and neither knows of the other's shares, so its cards are \
+                           not used; accepted: one of them on a node";
+            self.problems.note("TwoSharers", &field, message);
+            (cards.count, cards.unhealthy) = (count, all);
+            return Some(count);
+        }
+        // A node's cards have one model; where they differ, those count of which there are most.
+        let alike = |card: &hami::Card| (card.model(), card.memory_mib);
+        let most = listed.iter().enumerate().max_by_key(|(at, card)| {
+            let same = listed.iter().filter(|other| alike(other) == alike(card));
+            (same.count(), std::cmp::Reverse(*at))
+        });
+        let most = most.map(|(_, card)| alike(card)).unwrap_or_default();
+        let mut closed = CardSet::EMPTY;
+        for (number, card) in listed.iter().enumerate() {
+            if !card.health || alike(card) != most {
+                closed = closed.union(CardSet(1_u64.checked_shl(number as u32).unwrap_or(0)));
+            }
+        }
+        if listed.iter().any(|card| alike(card) != most) {
+            let message = format_args!(
+                "cards that differ, so only those are used that are {} of {} MiB; accepted: cards that \
+                 are alike",
+                most.0, most.1
+            );
+            self.problems.note("CardsDiffer", &field, message);
+        }
+        let (product, mut memory) = most;
+        if cards.model.is_empty() {
+            cards.model = product;
+        }
+        if let Some(real) = most_memory_mib(&cards.model).filter(|&real| memory > real) {
+            let message = format_args!(
+                "{memory} MiB on a {}, which has at most {real}; that counts, since what is promised \
+                 beyond it is not there",
+                cards.model
+            );
+            self.problems.note("InvalidCards", &field, message);
+            memory = real;
+        }
         let mut modes: Vec<CardMode> = listed.iter().map(hami::Card::mode).collect();
         if modes.windows(2).all(|pair| pair[0] == pair[1]) {
             modes.truncate(1);
         }
-        let sick = listed.iter().enumerate().filter(|(_, card)| !card.health);
-        let unhealthy = sick.fold(CardSet::EMPTY, |set, (number, _)| {
-            let card = 1_u64.checked_shl(number as u32).unwrap_or(0);
-            set.union(CardSet(card))
-        });
-        let memory = listed.iter().map(|card| card.memory_mib).min().unwrap_or(0);
-        let product = listed.first().map_or("", |card| &card.product);
-        let added = attempt(
-            cards,
-            |cards| {
-                if cards.model.is_empty() {
-                    cards.model = product.into();
-                }
-                (cards.count, cards.memory_mib) = (count, memory);
-                (cards.modes, cards.unhealthy) = (modes, unhealthy);
-                cards.slices.clear();
-            },
-            &ANNOTATIONS.key(hami::REGISTER),
-            self.problems,
-        );
-        added.then_some(count)
+        (cards.count, cards.memory_mib, cards.unhealthy) = (count, memory, closed);
+        let change = |cards: &mut NodeCards| cards.modes = modes;
+        if !attempt(cards, change, &field, self.problems) {
+            cards.unhealthy = all;
+        }
+        Some(count)
     }
 
     /// How the cards reach each other: what the node says, else what its product fixes.

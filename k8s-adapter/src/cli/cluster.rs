@@ -64,7 +64,7 @@ pub(super) struct ClusterArgs {
 
 /// Rules by name.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Scoring {
+pub(super) enum Scoring {
     /// Fill nodes that are in use, keep whole cards together
     Binpack,
     /// Use the emptiest nodes
@@ -80,7 +80,7 @@ enum Scoring {
 }
 
 impl Scoring {
-    fn rule(self) -> ScoringRule {
+    pub(super) fn rule(self) -> ScoringRule {
         match self {
             Self::Binpack => ScoringRule::Binpack,
             Self::Spread => ScoringRule::Spread,

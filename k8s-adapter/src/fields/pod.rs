@@ -3,7 +3,8 @@
 //! A manifest enters; a warning for each field that Kubernetes does not know leaves. An API server says
 //! the same when the manifest is applied; here nobody else would. Source: `k8s.io/api` 1.37.2, `core/v1`.
 
-use serde::Deserialize;
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::{Field, complain_of_unknown};
@@ -123,24 +124,53 @@ const SPREAD: &[Field] = &[
     Field::any("matchLabelKeys"),
 ];
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Outline {
-    spec: Value,
-}
+const METADATA: &[Field] = &[
+    Field::any("name"),
+    Field::any("generateName"),
+    Field::any("namespace"),
+    Field::any("labels"),
+    Field::any("annotations"),
+    Field::any("ownerReferences"),
+    Field::any("finalizers"),
+    Field::any("uid"),
+    Field::any("resourceVersion"),
+    Field::any("generation"),
+    Field::any("creationTimestamp"),
+    Field::any("deletionTimestamp"),
+    Field::any("deletionGracePeriodSeconds"),
+    Field::any("managedFields"),
+    Field::any("selfLink"),
+];
+
+/// A pod, or a template of pods.
+const POD: &[Field] = &[
+    Field::of("metadata", METADATA),
+    Field::of("spec", SPEC),
+    Field::any("apiVersion"),
+    Field::any("kind"),
+    Field::any("status"),
+];
 
 /// Complains about fields of a manifest's pod, or of a workload's template of pods, that no pod has.
 pub(crate) fn complain_of_unknown_fields(document: &Document<'_>, complaints: &mut Vec<Complaint>) {
     // What cannot be decoded is complained about where it is taken in.
-    let Ok(Outline { spec }) = document.decode() else {
+    let Ok(object) = document.decode::<BTreeMap<String, Value>>() else {
         return;
     };
-    let path = FieldPath::root("spec");
+    let spec = FieldPath::root("spec");
     if document.kind == "Pod" {
-        complain_of_unknown(&spec, SPEC, &path, document, complaints);
-    } else if let Some(pod) = spec.pointer("/template/spec") {
-        let path = path.name("template");
-        complain_of_unknown(pod, SPEC, &path.name("spec"), document, complaints);
+        for (name, value) in object {
+            let path = FieldPath::root(&name);
+            match POD.iter().find(|field| field.name == name) {
+                Some(field) if field.below.is_empty() => {}
+                Some(field) => {
+                    complain_of_unknown(&value, field.below, &path, document, complaints);
+                }
+                None => complaints.push(super::unknown(&name, POD, &path, document)),
+            }
+        }
+    } else if let Some(template) = object.get("spec").and_then(|spec| spec.get("template")) {
+        complain_of_unknown(template, POD, &spec.name("template"), document, complaints);
     }
 }
 
@@ -207,6 +237,18 @@ mod tests {
                 "{lines:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_misspelt_field_of_metadata_is_named_too() {
+        let manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotation: {gangline.io/slice: \
+                        5Gi}}\nspecs: {}\nspec: {containers: []}\n";
+        let lines = words(manifest);
+        let ends = lines.iter().map(|line| line.rsplit("; ").next().unwrap());
+        assert_eq!(
+            ends.collect::<Vec<_>>(),
+            ["did you mean annotations?", "did you mean spec?"]
+        );
     }
 
     #[test]

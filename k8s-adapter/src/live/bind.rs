@@ -29,7 +29,7 @@ use tokio::{
     task::JoinSet,
     time,
 };
-use tracing::debug;
+use tracing::{Instrument as _, Span, debug};
 
 mod answer;
 mod request;
@@ -112,6 +112,8 @@ pub(super) struct Bind {
     pub(super) annotations: BTreeMap<&'static str, String>,
     /// Whether its room is held still; without it there is no further attempt.
     pub(super) held: Arc<AtomicBool>,
+    /// What is logged about it belongs to its gang.
+    pub(super) span: Span,
 }
 
 /// What became of a bind.
@@ -189,7 +191,8 @@ impl Binder {
                 }
                 started = true;
                 let binder = self.clone();
-                binds.spawn(async move {
+                let span = bind.span.clone();
+                let bound = async move {
                     let since = time::Instant::now();
                     binder.metrics.binds_in_flight.inc();
                     let outcome = binder.carry_out(&bind, slot).await;
@@ -201,7 +204,8 @@ impl Binder {
                         binder.events.tell(pod, Reason::Scheduled, note);
                     }
                     binder.report(&bind, outcome);
-                });
+                };
+                binds.spawn(bound.instrument(span));
             }
             while binds.try_join_next().is_some() {}
         }
@@ -275,13 +279,7 @@ impl Binder {
     }
 
     fn report(&self, bind: &Bind, outcome: Outcome) {
-        debug!(
-            namespace = bind.namespace,
-            pod = bind.name,
-            node = bind.node,
-            ?outcome,
-            "bind"
-        );
+        debug!(pod = bind.name, node = bind.node, ?outcome, "bind");
         // Without a reader the process is about to end.
         let _ = self.reports.send(Report {
             plan: bind.plan,

@@ -24,7 +24,7 @@ use tokio::{
     sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSender},
     time,
 };
-use tracing::{debug, info, warn};
+use tracing::{debug, info, info_span, warn};
 
 use super::{
     bind::{Bind, Outcome, Plan, Report, Ticket},
@@ -453,13 +453,9 @@ impl Driver {
             return;
         };
         let (namespace, name) = (view.namespace, view.name);
-        debug!(
-            namespace,
-            gang = name,
-            ?verdict,
-            members = placements.len(),
-            "decided"
-        );
+        let span = info_span!("gang", namespace, gang = name);
+        let _entered = span.enter();
+        debug!(?verdict, members = placements.len(), "decided");
         match verdict {
             Verdict::Placed if !placements.is_empty() => {}
             Verdict::Release => {
@@ -478,6 +474,7 @@ impl Driver {
                         uid: placement.pod,
                         namespace: namespace.into(),
                         name: member.name.into(),
+                        span: span.clone(),
                     });
                 }
                 return;
@@ -520,6 +517,7 @@ impl Driver {
                 node,
                 annotations,
                 held,
+                span: span.clone(),
             });
         }
         if let Some(group) = self.groups.regarding(&view) {
@@ -536,7 +534,7 @@ impl Driver {
             pods: binds.iter().map(|bind| bind.uid).collect(),
             nodes,
         });
-        info!(namespace, gang = name, members = binds.len(), "placed");
+        info!(members = binds.len(), "placed");
         let now = self.clock.now();
         let plan = Plan { ticket, binds };
         let looked = self.preparing.start(plan, &mut self.mirror, now);

@@ -14,7 +14,7 @@ use tokio::{
     task::JoinSet,
     time,
 };
-use tracing::{info, warn};
+use tracing::{Instrument as _, Span, info, warn};
 
 use super::{
     events::{Events, Reason, Regarding},
@@ -38,6 +38,8 @@ pub(super) struct Eviction {
     pub(super) namespace: String,
     /// Its name.
     pub(super) name: String,
+    /// What is logged about it belongs to its gang.
+    pub(super) span: Span,
 }
 
 /// Asks for evictions until there will be no more.
@@ -52,14 +54,16 @@ pub(super) async fn work(
     while let Some(eviction) = evictions.recv().await {
         let (requests, slots) = (requests.clone(), Arc::clone(&slots));
         let (metrics, events) = (Arc::clone(&metrics), events.clone());
-        tasks.spawn(async move {
+        let span = eviction.span.clone();
+        let evicted = async move {
             if eviction.carry_out(&requests, &slots).await {
                 metrics.evictions.inc();
                 let pod = Regarding::pod(&eviction.namespace, &eviction.name, eviction.uid);
                 let note = "its group cannot keep its minimum";
                 events.tell(pod, Reason::Evicted, note);
             }
-        });
+        };
+        tasks.spawn(evicted.instrument(span));
         while tasks.try_join_next().is_some() {}
     }
 }
@@ -67,8 +71,8 @@ pub(super) async fn work(
 impl Eviction {
     /// Asks until the pod is about to go; whether it was we who made it.
     async fn carry_out(&self, requests: &Requests, slots: &Semaphore) -> bool {
-        let (namespace, pod) = (&self.namespace, &self.name);
-        info!(namespace, pod, "evicting: its gang cannot keep its minimum");
+        let pod = &self.name;
+        info!(pod, "evicting: its gang cannot keep its minimum");
         let mut pauses = Pauses::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut said = String::new();
         loop {
@@ -82,7 +86,7 @@ impl Eviction {
                 Err(error) => error.to_string(),
             };
             if message != said {
-                warn!(namespace, pod, "not evicted yet: {message}");
+                warn!(pod, "not evicted yet: {message}");
                 said = message;
             }
             time::sleep(pauses.next()).await;

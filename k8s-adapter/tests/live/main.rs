@@ -7,6 +7,7 @@
 
 mod answers;
 mod changes;
+mod config;
 mod events;
 mod faults;
 mod first_and_second;

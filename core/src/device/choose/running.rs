@@ -320,7 +320,10 @@ fn deal_exactly(cards: &mut Inventory, ask: &CardAsk, devices: &Devices) -> bool
 /// as the request wants it before any other way, and where there is not enough, as much as there is.
 fn complete(cards: &mut Inventory, ask: &CardAsk, held: &mut Devices) {
     let mut found = card_of_its_own(cards, ask, held).or_else(|| more(cards, ask, held));
-    if found.is_none() && ask.whole() == 0 {
+    if found.is_none() && ask.whole() > 0 && held.is_empty() {
+        // What its request names is likelier than what it excludes, healthy or not.
+        found = with_unhealthy(cards, ask.kind, CardSet::EMPTY, |cards| choose(cards, ask));
+    } else if found.is_none() && ask.whole() == 0 {
         found = with_unhealthy(cards, ask.kind, CardSet::EMPTY, |cards| {
             more(cards, ask, held)
                 .or_else(|| more(cards, &unconditional(ask), held))

@@ -36,6 +36,13 @@ pub const MPS_CAPABLE: &str = "nvidia.com/mps.capable";
 /// `true` on nodes with NVIDIA cards; set by the operator.
 pub const PRESENT: &str = "nvidia.com/gpu.present";
 
+/// Google's cloud: the product, such as `nvidia-h100-80gb`.
+pub const GKE_ACCELERATOR: &str = "cloud.google.com/gke-accelerator";
+/// Google's cloud: the MIG profile into which all cards are cut; its instances are counted as cards.
+pub const GKE_PARTITION: &str = "cloud.google.com/gke-gpu-partition-size";
+/// Google's cloud: `time-sharing` or `mps`; the replicas are counted as cards.
+pub const GKE_SHARING: &str = "cloud.google.com/gke-gpu-sharing-strategy";
+
 /// The end of a product label where the cards are shared under their own resource name.
 pub const SHARED_PRODUCT: &str = "-SHARED";
 

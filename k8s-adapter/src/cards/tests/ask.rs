@@ -155,6 +155,32 @@ fn hami_amounts_of_several_containers_are_not_added_up() {
 }
 
 #[test]
+fn a_container_of_hamis_that_says_nothing_of_memory_gets_all_of_it() {
+    let memory = |one: &str, other: &str| {
+        let container = |name: &str, limits: &str| {
+            format!("{{name: {name}, resources: {{limits: {{nvidia.com/gpu: 1{limits}}}}}}}")
+        };
+        let containers = [container("a", one), container("b", other)].join(", ");
+        let (request, problems) = read_pod(&format!("{{spec: {{containers: [{containers}]}}}}"));
+        assert_eq!(problems, [""; 0]);
+        match request.cards.unwrap().want {
+            CardWant::Shares { memory, .. } => Some(memory),
+            _ => None,
+        }
+    };
+    let mib = ", nvidia.com/gpumem: 1000";
+    let percent = ", nvidia.com/gpumem-percentage: 90";
+    let cores = ", nvidia.com/gpucores: 50";
+    // All of a card and no bound on its time is the card.
+    assert_eq!(memory(mib, ""), None);
+    assert_eq!(memory(cores, ""), Some(ShareMemory::Milli(1000)));
+    assert_eq!(memory(percent, percent), Some(ShareMemory::Milli(900)));
+    // Which is more nobody knows without a card.
+    assert_eq!(memory(mib, percent), None);
+    assert_eq!(memory(mib, &format!("{percent}{cores}")), Some(ShareMemory::Milli(1000)));
+}
+
+#[test]
 fn kai_annotations_are_shares_without_a_resource() {
     let table = [
         (
@@ -193,6 +219,14 @@ fn words_that_are_nearly_kais_are_named() {
         );
     }
     assert_eq!(read("", "gpu-type: a, gpu: b").1, [""; 0]);
+    let alone = read("", "gpu-fraction-num-devices: '3'").1;
+    assert_eq!(
+        alone,
+        [
+            "InvalidAnnotation: metadata.annotations[gpu-fraction-num-devices]: \"3\"; accepted: with \
+             gpu-fraction or gpu-memory"
+        ]
+    );
     let label = "{metadata: {labels: {gpu-fraction: '0.5'}}, spec: {containers: [{name: a}]}}";
     assert_eq!(
         read_pod(label).1,

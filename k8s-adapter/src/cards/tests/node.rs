@@ -8,7 +8,7 @@ use gangline::{
         NodeCards,
         spec::{CardMode, MigInstance},
     },
-    device::{check_cards, links},
+    device::{check_cards, links, model_of},
 };
 
 use crate::{api, node::node_spec, problem::Problems};
@@ -204,13 +204,82 @@ fn hami_lists_its_cards_in_an_annotation() {
     }
     // Without its device plugin a node has no cards.
     assert_eq!(read("", new, "nvidia.com/gpu: 0"), (None, vec![]));
-    let (problem, cards) = bad("", "hami.io/node-nvidia-register: x", "nvidia.com/gpu: 10");
+    // What cannot be read says nothing of how many cards there are: what is counted are shares.
+    let (cards, problems) = read("", "hami.io/node-nvidia-register: x", "nvidia.com/gpu: 10");
     assert_eq!(
-        problem,
-        "InvalidAnnotation: metadata.annotations[hami.io/node-nvidia-register]: \"x\"; accepted: \
-         what HAMi's device plugin writes"
+        problems,
+        [
+            "InvalidAnnotation: metadata.annotations[hami.io/node-nvidia-register]: \"x\", so its cards \
+             are not used; accepted: what HAMi's device plugin writes"
+        ]
     );
-    assert_eq!((cards.count, cards.modes.len()), (10, 0));
+    assert_eq!(cards, None);
+}
+
+/// Cards of a node of HAMi: MiB and product of each.
+fn hami(cards: &[(u32, &str)]) -> String {
+    let card = |(number, (memory, product))| {
+        format!("GPU-{number},10,{memory},100,{product},0,true,{number},hami-core:")
+    };
+    let listed = (0..).zip(cards.iter().copied()).map(card);
+    format!("hami.io/node-nvidia-register: '{}'", listed.collect::<String>())
+}
+
+#[test]
+fn hami_calls_a_product_by_its_makers_name_twice() {
+    let name = "NVIDIA-NVIDIA A100-SXM4-80GB";
+    let cards = good("", &hami(&[(81_920, name)]), "nvidia.com/gpu: 10");
+    assert_eq!(cards.model, "NVIDIA-A100-SXM4-80GB");
+    assert!(model_of(&cards).is_some());
+}
+
+#[test]
+fn hamis_shares_never_pass_for_cards() {
+    let a100 = "NVIDIA-NVIDIA A100-SXM4-80GB";
+    // More memory than there is (deviceMemoryScaling) is not promised.
+    let (problem, cards) = bad(
+        "",
+        &hami(&[(163_840, a100), (163_840, a100)]),
+        "nvidia.com/gpu: 20",
+    );
+    assert!(problem.contains("163840 MiB on a NVIDIA-A100-SXM4-80GB"), "{problem}");
+    assert_eq!((cards.count, cards.unhealthy), (2, CardSet::EMPTY));
+    assert_eq!(cards.modes, [CardMode::Shared]);
+    assert!(cards.memory_mib < 90_000);
+    // Cards that differ: those of which there are most.
+    let listed = hami(&[(15_360, "NVIDIA-Tesla T4"), (81_920, a100), (81_920, a100)]);
+    let (problem, cards) = bad("", &listed, "nvidia.com/gpu: 30");
+    assert!(problem.starts_with("CardsDiffer"), "{problem}");
+    assert_eq!((cards.count, cards.unhealthy), (3, CardSet(0b001)));
+    assert_eq!((&*cards.model, cards.memory_mib), ("NVIDIA-A100-SXM4-80GB", 81_920));
+    // MIG of a product that nobody knows: there are so many cards, and none is given.
+    let mig = hami(&[(1000, "NVIDIA-Foo")]).replace("hami-core", "mig");
+    let (_, cards) = bad("", &mig, "nvidia.com/gpu: 10");
+    assert_eq!((cards.count, cards.unhealthy), (1, CardSet(0b1)));
+    // Too many to be told apart.
+    let many = vec![(1000, "NVIDIA-Foo"); 65];
+    let (cards, problems) = read("", &hami(&many), "nvidia.com/gpu: 650");
+    assert_eq!((cards, problems.len()), (None, 1));
+    // Two who share the same cards without knowing of each other.
+    let pool = "kai.scheduler/node-pool: a";
+    let (problem, cards) = bad(pool, &hami(&[(81_920, a100)]), "nvidia.com/gpu: 10");
+    assert!(problem.starts_with("TwoSharers"), "{problem}");
+    assert_eq!((cards.count, cards.unhealthy), (1, CardSet(0b1)));
+}
+
+#[test]
+fn googles_labels_name_the_product_where_nvidias_do_not() {
+    let gke = "cloud.google.com/gke-accelerator: nvidia-h100-80gb";
+    let cards = good(gke, "", "nvidia.com/gpu: 8");
+    assert_eq!(cards.model, "nvidia-h100-80gb");
+    assert!(model_of(&cards).is_some());
+    let partition = format!("{gke}, cloud.google.com/gke-gpu-partition-size: 1g.10gb");
+    let cards = good(&partition, "", "nvidia.com/gpu: 7");
+    assert_eq!(cards.model, "nvidia-h100-80gb-MIG-1g.10gb");
+    let shared = format!("{gke}, cloud.google.com/gke-gpu-sharing-strategy: time-sharing");
+    let cards = good(&shared, "", "nvidia.com/gpu: 16");
+    assert_eq!(cards.model, "nvidia-h100-80gb-SHARED");
+    assert_eq!(good(&format!("{H100}, {gke}"), "", "nvidia.com/gpu: 8").model, "NVIDIA-H100-80GB-HBM3");
 }
 
 #[test]

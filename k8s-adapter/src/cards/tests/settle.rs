@@ -2,7 +2,13 @@
 
 use std::fmt::Write as _;
 
-use gangline::{Event, bits::CardSet, cluster::spec::CardMode, gang::PodSpec};
+use gangline::{
+    Event,
+    bits::CardSet,
+    cluster::spec::CardMode,
+    gang::PodSpec,
+    request::{CardWant, ShareMemory},
+};
 
 use crate::{cards::given::written, intake::testing::world as read, world::World};
 
@@ -93,6 +99,12 @@ fn hami_tells_by_id_which_cards_its_pods_have() {
         hami_pod("second", share, "GPU-b,NVIDIA,3000,0:;"),
         hami_pod("both", share, "GPU-b,NVIDIA,3000,0:GPU-a,NVIDIA,3000,0:;"),
         hami_pod("whole", "", "GPU-a,NVIDIA,32768,100:;"),
+        hami_pod("filled", "", "GPU-a,NVIDIA,3000,30:;"),
+        hami_pod("unlike", share, "GPU-a,NVIDIA,1000,0:;GPU-b,NVIDIA,9000,0:;")
+            .replace("containers: [", "containers: [{name: b}, "),
+        hami_pod("started", share, "GPU-b,NVIDIA,60000,0:;GPU-b,NVIDIA,60000,0:;")
+            .replace("containers: [", "initContainers: [{name: i}], containers: ["),
+        hami_pod("instance", share, "GPU-b[0-1],NVIDIA,9000,0:;"),
         hami_pod("elsewhere", share, "GPU-c,NVIDIA,3000,0:;"),
         hami_pod("silent", share, ";"),
     ];
@@ -100,10 +112,31 @@ fn hami_tells_by_id_which_cards_its_pods_have() {
         let devices = pod(&world(yaml), name).devices;
         devices.and_then(|devices| written(&devices))
     };
+    let had = |yaml: &str, name: &str| {
+        let cards = pod(&world(yaml), name).template.cards.clone();
+        match cards.unwrap().want {
+            CardWant::Shares {
+                count,
+                memory,
+                compute_milli,
+                ..
+            } => (count, memory, compute_milli),
+            other => panic!("{other:?}"),
+        }
+    };
     let yaml = yaml.concat();
     assert_eq!(told(&yaml, "second").as_deref(), Some("1:share"));
     assert_eq!(told(&yaml, "both").as_deref(), Some("1:share,0:share"));
     assert_eq!(told(&yaml, "whole").as_deref(), Some("0"));
+    // HAMi fills in what a pod leaves out: it has a share, whatever it asked for.
+    assert_eq!(told(&yaml, "filled").as_deref(), Some("0:share"));
+    assert_eq!(had(&yaml, "filled"), (1, ShareMemory::Mib(3000), 300));
+    // Of two containers with unlike shares the largest counts for both; one that starts them is over.
+    assert_eq!(told(&yaml, "unlike").as_deref(), Some("0:share,1:share"));
+    assert_eq!(had(&yaml, "unlike"), (2, ShareMemory::Mib(9000), 0));
+    assert_eq!(told(&yaml, "started").as_deref(), Some("1:share"));
+    // An instance names its card.
+    assert_eq!(told(&yaml, "instance").as_deref(), Some("1:share"));
     assert_eq!(told(&yaml, "elsewhere"), None);
     assert_eq!(told(&yaml, "silent"), None);
     // Ids that are not one each tell nothing.

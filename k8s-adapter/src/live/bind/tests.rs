@@ -105,6 +105,7 @@ fn member(name: &str) -> Bind {
         node: "n1".into(),
         annotations: BTreeMap::new(),
         held: Arc::new(AtomicBool::new(true)),
+        span: Span::none(),
     }
 }
 
