@@ -4,8 +4,8 @@
 //! There is room for one gang and a half, so that a scheduler which knows nothing could begin the other
 //! one; a second node comes when one gang runs and the other says why it waits. Each run is one write and
 //! one side of it, in a part of the control plane of its own. The proxy is frozen at that write, so it is
-//! the last thing that the killed scheduler did. Renewals of the lease do not count: they come as time
-//! passes.
+//! the last thing that the killed scheduler did. Renewals of the lease do not count, as they come when time
+//! passes, nor do events, which nobody reads to decide.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -67,7 +67,7 @@ impl Run {
         }
         let fate = fate.clone();
         let first = cluster.proxy(move |writes| {
-            let counts = |write: &&Write| !write.is_renewal();
+            let counts = |write: &&Write| !write.is_renewal() && !write.is_event();
             let is_it = writes.iter().filter(counts).count() == number;
             (is_it && writes.last().is_some_and(|write| counts(&write))).then(|| fate.clone())
         });

@@ -88,6 +88,11 @@ impl Write {
         pod.strip_suffix("/eviction")
     }
 
+    /// Whether it tells people what happened: nobody decides by that.
+    pub(crate) fn is_event(&self) -> bool {
+        self.path.contains("/events")
+    }
+
     /// Whether it renews or takes over a lease that exists.
     pub(crate) fn is_renewal(&self) -> bool {
         self.method == Method::PUT && self.path.contains("/leases/")
