@@ -256,7 +256,10 @@ impl Explainer {
         nodes.sort_unstable();
         nodes.dedup();
         nodes.iter().any(|&node| {
-            let stay = engine.pods_on(node).iter().filter(|pod| !gone.contains(&pod.0));
+            let stay = engine
+                .pods_on(node)
+                .iter()
+                .filter(|pod| !gone.contains(&pod.0));
             stay.filter_map(|pod| engine.pods.get(pod.0)).any(|pod| {
                 let devices = pod.charge.map(|charge| charge.devices);
                 pod.spec.devices.is_none() && devices.is_some_and(|devices| !devices.is_empty())

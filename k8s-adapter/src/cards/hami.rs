@@ -53,9 +53,7 @@ pub(super) fn share(pod: &api::Pod, problems: &mut Problems) -> Option<Cut> {
     let memory = asking.iter().map(|amounts| amounts.memory);
     let memory = memory.reduce(|one, other| match (one, other) {
         (ShareMemory::Mib(one), ShareMemory::Mib(other)) => ShareMemory::Mib(one.max(other)),
-        (ShareMemory::Milli(one), ShareMemory::Milli(other)) => {
-            ShareMemory::Milli(one.max(other))
-        }
+        (ShareMemory::Milli(one), ShareMemory::Milli(other)) => ShareMemory::Milli(one.max(other)),
         _ => WHOLE,
     })?;
     let compute = asking.iter().map(|amounts| amounts.compute_percent).max();
@@ -137,9 +135,9 @@ impl Card {
     /// too, and has blanks.
     pub(super) fn model(&self) -> String {
         let product = self.product.trim();
-        let product = product.strip_prefix("NVIDIA-").filter(|rest| {
-            rest.starts_with("NVIDIA") || rest.starts_with("Tesla")
-        });
+        let product = product
+            .strip_prefix("NVIDIA-")
+            .filter(|rest| rest.starts_with("NVIDIA") || rest.starts_with("Tesla"));
         product.unwrap_or(&self.product).trim().replace(' ', "-")
     }
 
@@ -221,7 +219,11 @@ pub(crate) struct Given {
 /// and of each `,` between id, vendor, MiB and percent. While the containers run, those that started the
 /// pod have nothing.
 pub(super) fn allocated(pod: &api::Pod) -> Vec<Given> {
-    let text = pod.metadata.annotations.get(ALLOCATED).map_or("", |text| text);
+    let text = pod
+        .metadata
+        .annotations
+        .get(ALLOCATED)
+        .map_or("", |text| text);
     let text = text.trim().strip_suffix(';').unwrap_or(text);
     let containers: Vec<&str> = text.split(';').collect();
     let given = |containers: &[&str]| -> Vec<Given> {

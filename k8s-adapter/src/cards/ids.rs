@@ -72,7 +72,11 @@ fn had(
     given: &[Given],
     cards: &[(u8, u32)],
 ) -> (Option<Devices>, Option<CardRequest>) {
-    let memory_mib = given.iter().map(|given| given.memory_mib).max().unwrap_or(0);
+    let memory_mib = given
+        .iter()
+        .map(|given| given.memory_mib)
+        .max()
+        .unwrap_or(0);
     let has_all = given
         .iter()
         .zip(cards)

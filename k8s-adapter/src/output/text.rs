@@ -148,7 +148,8 @@ pub fn plan(report: &Report, all: bool, members: bool) -> String {
 /// What the question mark behind cards means, if there is one.
 fn push_assumed<'a>(text: &mut String, mut gangs: impl Iterator<Item = &'a GangReport>) {
     if gangs.any(|gang| gang.members.iter().any(|member| member.assumed)) {
-        let note = "?: assumed: nobody told which cards these pods run on, or what was told cannot be";
+        let note =
+            "?: assumed: nobody told which cards these pods run on, or what was told cannot be";
         let _ = writeln!(text, "{}", Styled(DIM, note));
     }
 }

@@ -177,7 +177,10 @@ fn a_container_of_hamis_that_says_nothing_of_memory_gets_all_of_it() {
     assert_eq!(memory(percent, percent), Some(ShareMemory::Milli(900)));
     // Which is more nobody knows without a card.
     assert_eq!(memory(mib, percent), None);
-    assert_eq!(memory(mib, &format!("{percent}{cores}")), Some(ShareMemory::Milli(1000)));
+    assert_eq!(
+        memory(mib, &format!("{percent}{cores}")),
+        Some(ShareMemory::Milli(1000))
+    );
 }
 
 #[test]

@@ -222,7 +222,10 @@ fn hami(cards: &[(u32, &str)]) -> String {
         format!("GPU-{number},10,{memory},100,{product},0,true,{number},hami-core:")
     };
     let listed = (0..).zip(cards.iter().copied()).map(card);
-    format!("hami.io/node-nvidia-register: '{}'", listed.collect::<String>())
+    format!(
+        "hami.io/node-nvidia-register: '{}'",
+        listed.collect::<String>()
+    )
 }
 
 #[test]
@@ -242,7 +245,10 @@ fn hamis_shares_never_pass_for_cards() {
         &hami(&[(163_840, a100), (163_840, a100)]),
         "nvidia.com/gpu: 20",
     );
-    assert!(problem.contains("163840 MiB on a NVIDIA-A100-SXM4-80GB"), "{problem}");
+    assert!(
+        problem.contains("163840 MiB on a NVIDIA-A100-SXM4-80GB"),
+        "{problem}"
+    );
     assert_eq!((cards.count, cards.unhealthy), (2, CardSet::EMPTY));
     assert_eq!(cards.modes, [CardMode::Shared]);
     assert!(cards.memory_mib < 90_000);
@@ -251,7 +257,10 @@ fn hamis_shares_never_pass_for_cards() {
     let (problem, cards) = bad("", &listed, "nvidia.com/gpu: 30");
     assert!(problem.starts_with("CardsDiffer"), "{problem}");
     assert_eq!((cards.count, cards.unhealthy), (3, CardSet(0b001)));
-    assert_eq!((&*cards.model, cards.memory_mib), ("NVIDIA-A100-SXM4-80GB", 81_920));
+    assert_eq!(
+        (&*cards.model, cards.memory_mib),
+        ("NVIDIA-A100-SXM4-80GB", 81_920)
+    );
     // MIG of a product that nobody knows: there are so many cards, and none is given.
     let mig = hami(&[(1000, "NVIDIA-Foo")]).replace("hami-core", "mig");
     let (_, cards) = bad("", &mig, "nvidia.com/gpu: 10");
@@ -279,7 +288,10 @@ fn googles_labels_name_the_product_where_nvidias_do_not() {
     let shared = format!("{gke}, cloud.google.com/gke-gpu-sharing-strategy: time-sharing");
     let cards = good(&shared, "", "nvidia.com/gpu: 16");
     assert_eq!(cards.model, "nvidia-h100-80gb-SHARED");
-    assert_eq!(good(&format!("{H100}, {gke}"), "", "nvidia.com/gpu: 8").model, "NVIDIA-H100-80GB-HBM3");
+    assert_eq!(
+        good(&format!("{H100}, {gke}"), "", "nvidia.com/gpu: 8").model,
+        "NVIDIA-H100-80GB-HBM3"
+    );
 }
 
 #[test]

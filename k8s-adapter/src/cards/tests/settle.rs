@@ -100,10 +100,21 @@ fn hami_tells_by_id_which_cards_its_pods_have() {
         hami_pod("both", share, "GPU-b,NVIDIA,3000,0:GPU-a,NVIDIA,3000,0:;"),
         hami_pod("whole", "", "GPU-a,NVIDIA,32768,100:;"),
         hami_pod("filled", "", "GPU-a,NVIDIA,3000,30:;"),
-        hami_pod("unlike", share, "GPU-a,NVIDIA,1000,0:;GPU-b,NVIDIA,9000,0:;")
-            .replace("containers: [", "containers: [{name: b}, "),
-        hami_pod("started", share, "GPU-b,NVIDIA,60000,0:;GPU-b,NVIDIA,60000,0:;")
-            .replace("containers: [", "initContainers: [{name: i}], containers: ["),
+        hami_pod(
+            "unlike",
+            share,
+            "GPU-a,NVIDIA,1000,0:;GPU-b,NVIDIA,9000,0:;",
+        )
+        .replace("containers: [", "containers: [{name: b}, "),
+        hami_pod(
+            "started",
+            share,
+            "GPU-b,NVIDIA,60000,0:;GPU-b,NVIDIA,60000,0:;",
+        )
+        .replace(
+            "containers: [",
+            "initContainers: [{name: i}], containers: [",
+        ),
         hami_pod("instance", share, "GPU-b[0-1],NVIDIA,9000,0:;"),
         hami_pod("elsewhere", share, "GPU-c,NVIDIA,3000,0:;"),
         hami_pod("silent", share, ";"),
