@@ -379,8 +379,9 @@ fn in_doubt(gang: &GangView<'_>, nodes: &Nodes<'_>) -> BTreeSet<String> {
     doubts
         .map(|(node, cards)| {
             format!(
-                "nobody knows what is used of cards {} of node {node}: pods that run there need more \
-                 than there is, or told what cannot be; nothing more is placed on them",
+                "nobody knows what is used of {} {} of node {node}: pods that run there need more than \
+                 there is, or told what cannot be; nothing more is placed there",
+                if cards.in_doubt.len() == 1 { "card" } else { "cards" },
                 cards.in_doubt
             )
         })

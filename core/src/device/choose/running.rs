@@ -320,10 +320,7 @@ fn deal_exactly(cards: &mut Inventory, ask: &CardAsk, devices: &Devices) -> bool
 /// as the request wants it before any other way, and where there is not enough, as much as there is.
 fn complete(cards: &mut Inventory, ask: &CardAsk, held: &mut Devices) {
     let mut found = card_of_its_own(cards, ask, held).or_else(|| more(cards, ask, held));
-    if found.is_none() && ask.whole() > 0 && held.is_empty() {
-        // What its request names is likelier than what it excludes, healthy or not.
-        found = with_unhealthy(cards, ask.kind, CardSet::EMPTY, |cards| choose(cards, ask));
-    } else if found.is_none() && ask.whole() == 0 {
+    if found.is_none() && ask.whole() == 0 {
         found = with_unhealthy(cards, ask.kind, CardSet::EMPTY, |cards| {
             more(cards, ask, held)
                 .or_else(|| more(cards, &unconditional(ask), held))
@@ -388,7 +385,7 @@ fn more(cards: &Inventory, ask: &CardAsk, held: &Devices) -> Option<Devices> {
     found
 }
 
-/// Whole cards, healthy ones first, as many as nobody has.
+/// Whole cards, as many as nobody has: those that the request names first, and of these healthy ones.
 fn some_cards(cards: &Inventory, ask: &CardAsk, held: &Devices) -> Devices {
     let Some(pool) = cards.pool(ask.kind) else {
         return Devices::NONE;
@@ -396,7 +393,9 @@ fn some_cards(cards: &Inventory, ask: &CardAsk, held: &Devices) -> Devices {
     let free = untouched(pool);
     let missing = ask.whole().saturating_sub(held.cards.len());
     let mut found = CardSet::EMPTY;
-    for source in [free.difference(pool.unhealthy), free] {
+    let named = ask.source.only.map_or(free, |only| free.intersection(only));
+    let well = |cards: CardSet| cards.difference(pool.unhealthy);
+    for source in [well(named), named, well(free), free] {
         let source = source.difference(found);
         let more = source.lowest(missing.saturating_sub(found.len()).min(source.len()));
         found = found.union(more.unwrap_or_default());
