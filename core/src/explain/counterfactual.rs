@@ -248,14 +248,20 @@ impl Explainer {
         sets.find(|gone| !self.leaves_assumed(gone) || self.fits_after(id, gone))
     }
 
-    /// Whether beside these pods some run of which nobody told what devices they have.
-    fn leaves_assumed(&self, gone: &[u32]) -> bool {
-        let engine = &self.engine;
-        let charges = gone.iter().filter_map(|&pod| engine.pods.get(pod)?.charge);
+    /// The nodes on which these pods are, each once.
+    fn nodes_of(&self, pods: &[u32]) -> Vec<NodeIx> {
+        let pods = pods.iter().filter_map(|&pod| self.engine.pods.get(pod));
+        let charges = pods.filter_map(|pod| pod.charge);
         let mut nodes: Vec<NodeIx> = charges.map(|charge| charge.node).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        nodes.iter().any(|&node| {
+        nodes
+    }
+
+    /// Whether beside these pods some run of which nobody told what devices they have.
+    fn leaves_assumed(&self, gone: &[u32]) -> bool {
+        let engine = &self.engine;
+        self.nodes_of(gone).iter().any(|&node| {
             let stay = engine
                 .pods_on(node)
                 .iter()
@@ -279,10 +285,7 @@ impl Explainer {
     /// pods that run there already.
     fn frees_for_others(&self, gone: &[u32]) -> bool {
         let engine = &self.engine;
-        let charges = gone.iter().filter_map(|&pod| engine.pods.get(pod)?.charge);
-        let mut nodes: Vec<NodeIx> = charges.map(|charge| charge.node).collect();
-        nodes.dedup();
-        nodes.iter().any(|&node| {
+        self.nodes_of(gone).iter().any(|&node| {
             if engine.cluster.node(node).cards.is_in_doubt() {
                 return true;
             }

@@ -40,6 +40,7 @@ pub(super) use prometheus_text::CONTENT_TYPE;
 pub(super) use requests::Counting;
 
 use super::{bind::Outcome, watch::Change};
+use crate::output::verdict_word;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
@@ -375,15 +376,7 @@ impl Metrics {
 
     /// Something was decided about a gang.
     pub(super) fn decided(&self, verdict: Verdict) {
-        let verdict = match verdict {
-            Verdict::Placed => "placed",
-            Verdict::Infeasible => "infeasible",
-            Verdict::Undecided => "undecided",
-            Verdict::Waiting => "waiting",
-            Verdict::Release => "release",
-            Verdict::Failed => "failed",
-        };
-        let labels = [("verdict", verdict.to_owned())];
+        let labels = [("verdict", verdict_word(verdict).to_owned())];
         self.decisions.get_or_create(&labels).inc();
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use gangline::{Scheduler, engine::CardTotals, gang::life::Phase};
+use gangline::{Scheduler, engine::CardTotals};
 
-use crate::node::is_away;
+use crate::{node::is_away, output::phase_word};
 
 /// How many groups and pods wait, by the code of their reason.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ impl Figures {
         let groups = totals.groups.iter();
         Self {
             groups: groups
-                .map(|(phase, count)| (word(*phase), *count))
+                .map(|(phase, count)| (phase_word(*phase), *count))
                 .collect(),
             half_bound: totals.half_bound,
             reservations: totals.reservations,
@@ -44,18 +44,5 @@ impl Figures {
             fragmentation: fragment as f64 / idle.max(1) as f64,
             pending,
         }
-    }
-}
-
-/// A phase as docs/output.md calls it.
-pub(super) const fn word(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Gathering => "gathering",
-        Phase::Queued => "queued",
-        Phase::Planned => "planned",
-        Phase::Binding => "binding",
-        Phase::Running => "running",
-        Phase::Degraded => "degraded",
-        Phase::Ended(_) => "ended",
     }
 }

@@ -6,6 +6,7 @@ use gangline::{engine::CardTotals, gang::life::Phase};
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::output::phase_word;
 
 /// A metric as the document describes it: type, labels, and what it says of it.
 type Described = (String, BTreeSet<String>, String);
@@ -111,7 +112,7 @@ fn all() -> (Arc<Metrics>, Figures) {
     ];
     let one = |code: &str| BTreeMap::from([(code.to_owned(), 1)]);
     let figures = Figures {
-        groups: phases.map(|phase| (figures::word(phase), 1)).to_vec(),
+        groups: phases.map(|phase| (phase_word(phase), 1)).to_vec(),
         half_bound: 1,
         reservations: 1,
         cards: vec![("nvidia.com/gpu".to_owned(), CardTotals::default())],
