@@ -319,7 +319,7 @@ impl Volumes {
             if let Some(claim) = &before.claim {
                 let key = key_of(claim);
                 unlink(&mut self.kept_for, &key, &name);
-                self.touch_users(&key);
+                self.touch_kept_for(&key);
             }
         }
         for claim in self.claims_of.get(&name).cloned().unwrap_or_default() {
@@ -330,10 +330,22 @@ impl Volumes {
             if let Some(claim) = &volume.claim {
                 let key = key_of(claim);
                 link(&mut self.kept_for, &key, &name);
-                self.touch_users(&key);
+                self.touch_kept_for(&key);
             }
             self.by_name.insert(name, volume);
         }
+    }
+
+    /// A volume is kept for this claim, or no longer: if the claim waits, it is counted with its class
+    /// only while none is.
+    fn touch_kept_for(&mut self, claim: &Key) {
+        self.touch_users(claim);
+        let waits = self
+            .claims
+            .get(claim)
+            .filter(|claim| claim.volume.is_empty());
+        let class = waits.map(|claim| claim.shape.class.clone());
+        self.changed_classes.extend(class);
     }
 
     fn set_class(&mut self, name: &str, class: Option<Class>) {
