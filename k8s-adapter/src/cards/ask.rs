@@ -145,6 +145,8 @@ pub(super) struct Cut {
     /// How many; `None`: as many as it asks for cards, or one.
     pub(super) count: Option<u32>,
     pub(super) apart: Apart,
+    /// Memory in MiB that each card has to have, whatever it is cut into.
+    pub(super) card_memory_mib: u32,
     /// What counts when the pod does not say.
     pub(super) overhead: Overhead,
 }
@@ -197,12 +199,14 @@ pub(crate) fn request(
         );
     }
     let mut overhead = Overhead::NONE;
+    let mut min_card_memory_mib = 0;
     let (kind, want) = match (base, cut) {
         (None, None) => return None,
         (Some(base), None) => base,
         (base, Some(cut)) => match (cut_up(base.as_ref(), &cut), base) {
             (Some(want), base) => {
                 overhead = cut.overhead;
+                min_card_memory_mib = cut.card_memory_mib;
                 (base.map_or_else(|| NVIDIA.into(), |(kind, _)| kind), want)
             }
             (None, None) => return None,
@@ -224,6 +228,7 @@ pub(crate) fn request(
         kind,
         want,
         overhead,
+        min_card_memory_mib,
         ..CardRequest::default()
     };
     let namespace = pod.metadata.namespace_or_default();
@@ -306,6 +311,7 @@ fn own_slice(annotations: &mut Annotations<'_, '_>) -> Option<Cut> {
         },
         count: None,
         apart: Apart::Distinct,
+        card_memory_mib: 0,
         overhead: Overhead::PROCESS,
     })
 }
@@ -335,6 +341,7 @@ fn own_share(annotations: &mut Annotations<'_, '_>) -> Option<Cut> {
         },
         count: None,
         apart: Apart::Distinct,
+        card_memory_mib: 0,
         overhead: if memory.is_some() {
             Overhead::PROCESS
         } else {
@@ -373,7 +380,9 @@ fn add_conditions(
     );
     request.models = models.unwrap_or_default();
     let memory = annotations.read(CARD_MEMORY, "an amount with its unit such as 79Gi", mib);
-    request.min_card_memory_mib = memory.unwrap_or(0);
+    if let Some(memory) = memory {
+        request.min_card_memory_mib = memory.max(request.min_card_memory_mib);
+    }
     let ids = "numbers of cards from 0 to 63 such as 0,1 or 0,4-7";
     request.only = annotations.read(IDS, ids, card_numbers);
     let group = annotations.read(SHARE_GROUP, "one word", |text| {

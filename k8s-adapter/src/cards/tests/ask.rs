@@ -138,6 +138,16 @@ fn hami_amounts_are_shares_of_so_many_cards() {
 }
 
 #[test]
+fn who_has_all_of_a_cards_time_in_hamis_words_has_the_card() {
+    let request = good(
+        "nvidia.com/gpu: 1, nvidia.com/gpumem: 8000, nvidia.com/gpucores: 100",
+        "",
+    );
+    assert_eq!(request.want, shares(1, ShareMemory::Milli(1000), 1000));
+    assert_eq!(request.min_card_memory_mib, 8000);
+}
+
+#[test]
 fn hami_amounts_of_several_containers_are_not_added_up() {
     let (request, problems) = read_pod(
         "{spec: {containers: [
