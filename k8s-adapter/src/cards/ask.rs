@@ -5,7 +5,7 @@
 //! the resources say holds. Whatever stands there, the request passes [`check_request`], so that a
 //! pod that runs counts for what can be counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
     device::{
@@ -25,7 +25,7 @@ use super::{
 use crate::{
     annotations::{
         CARD_MEMORY, CARDS as APART, EXCLUSIVE, IDS, MODELS, NEAR, NO_PEER_TO_PEER, OVERHEAD,
-        SHARE_COMPUTE, SHARE_GROUP, SHARE_MEMORY, SLICE,
+        SHARE_COMPUTE, SHARE_GROUP, SHARE_MEMORY, SLICE, nearest,
     },
     api,
     problem::{FieldPath, Problems},
@@ -60,10 +60,15 @@ impl<'a> Asked<'a> {
             ) => found,
             None if name.starts_with(MIG) => {
                 // As a plain resource it would wait for ever, without a word.
+                let near = near_profile(&name[MIG.len()..]);
+                let near = near.map(|near| format!("; did you mean {MIG}{near}?"));
                 problems.note(
                     "UnknownProfile",
                     &SPEC,
-                    format_args!("{name}; accepted: {MIG}PROFILE such as {MIG}1g.5gb"),
+                    format_args!(
+                        "{name}; accepted: {MIG}PROFILE such as {MIG}1g.5gb{}",
+                        near.unwrap_or_default()
+                    ),
                 );
                 return false;
             }
@@ -135,6 +140,16 @@ impl<'a> Asked<'a> {
         }
         Some((kind.into(), want))
     }
+}
+
+/// The profile of some model that is written almost like this.
+fn near_profile(word: &str) -> Option<&'static str> {
+    let geometries = model::models().filter_map(|model| model.mig);
+    let profiles = geometries.flat_map(|geometry| geometry.profiles);
+    // Resources call those with attributes otherwise.
+    let plain = profiles.filter(|profile| !profile.name.contains(['+', '-']));
+    let names: BTreeSet<&str> = plain.map(|profile| profile.name).collect();
+    nearest(word, &names.into_iter().collect::<Vec<_>>())
 }
 
 /// How each card that a pod asks for is cut.

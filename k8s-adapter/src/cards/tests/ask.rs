@@ -631,3 +631,15 @@ fn annotations_of_a_pod_without_cards_mean_nothing() {
     let (request, problems) = read("cpu: 1", "gangline.io/card-near: nonsense");
     assert_eq!((request.cards, problems.len()), (None, 0));
 }
+
+#[test]
+fn a_profile_with_a_slip_of_the_pen_is_guessed() {
+    let (_, problems) = read("nvidia.com/mig-1g10gb: 1", "");
+    assert_eq!(
+        problems,
+        [
+            "UnknownProfile: spec: nvidia.com/mig-1g10gb; accepted: nvidia.com/mig-PROFILE such as \
+             nvidia.com/mig-1g.5gb; did you mean nvidia.com/mig-1g.10gb?"
+        ]
+    );
+}

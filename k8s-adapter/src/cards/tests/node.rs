@@ -611,7 +611,7 @@ fn bad_descriptions_are_named_and_plain_cards_stay() {
         ),
         (
             "{mode: mig-dynamic, count: 17}",
-            "17 cards that are whole or may be; accepted: 2, which the device plugin lists",
+            "cards that are whole or may be: 17; accepted: 2, which the device plugin lists",
         ),
         ("{count: 3}", "count: 3; accepted: 2, which there are"),
         ("{count: 65}", "65; accepted: 1 to 64"),
@@ -776,4 +776,10 @@ fn numbers_beyond_any_machine_are_named() {
         problem,
         "InvalidLabel: metadata.labels[nvidia.com/gpu.memory]: \"much\"; accepted: a whole number"
     );
+}
+
+#[test]
+fn a_mode_with_a_slip_of_the_pen_is_guessed() {
+    let (problem, _) = bad("", "gangline.io/cards: share", "nvidia.com/gpu: 1");
+    assert!(problem.ends_with("; did you mean shared?"), "{problem}");
 }
