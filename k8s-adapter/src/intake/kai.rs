@@ -156,7 +156,7 @@ impl Dialect for Kai {
 
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {
         let mut gangs = Vec::new();
-        for (name, stored) in self.groups.iter() {
+        for (name, stored) in self.groups.asked(SOURCE, around.only) {
             let mut nobody = Vec::new();
             let members = roster
                 .get_mut(&store::key(name, SOURCE))

@@ -79,7 +79,8 @@ impl Dialect for SchedulerPlugins {
     }
 
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {
-        let gangs = self.groups.iter().map(|(name, stored)| {
+        let asked = self.groups.asked(SOURCE, around.only).into_iter();
+        let gangs = asked.map(|(name, stored)| {
             let members = roster
                 .get(&store::key(name, SOURCE))
                 .map_or(&[][..], Vec::as_slice);

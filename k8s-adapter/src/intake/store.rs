@@ -3,7 +3,7 @@
 //! An object that cannot be decoded is kept as the problem that it is, so that its pods can say why
 //! they wait.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
     gang::{
@@ -156,6 +156,22 @@ impl<S> Store<S> {
     /// The object of this name.
     pub(super) fn get(&self, name: &Name) -> Option<&Stored<S>> {
         self.0.get(name)
+    }
+
+    /// The objects of the groups that are asked for, by namespace and name.
+    pub(super) fn asked<'a>(
+        &'a self,
+        source: &str,
+        only: Option<&BTreeSet<GangKey>>,
+    ) -> Vec<(&'a Name, &'a Stored<S>)> {
+        let Some(only) = only else {
+            return self.iter().collect();
+        };
+        let only = only.iter().filter(|key| key.source == source);
+        let names = only.map(|key| (key.namespace.clone(), key.name.clone()));
+        names
+            .filter_map(|name| self.0.get_key_value(&name))
+            .collect()
     }
 
     /// All objects, by namespace and name.
