@@ -112,7 +112,13 @@ pub trait Dialect: Send {
         Vec::new()
     }
 
-    /// Whether what becomes of a group that pods name depends on the members of other groups too.
+    /// The group that an object of one of its kinds makes, where it is about no other group.
+    fn group_of(&self, kind: &str, namespace: &str, name: &str) -> Option<GangKey> {
+        let _ = (kind, namespace, name);
+        None
+    }
+
+    /// Whether what becomes of a group that pods name depends on other groups too.
     fn depends_on_others(&self, group: &GangKey) -> bool {
         let _ = group;
         false

@@ -294,10 +294,21 @@ impl Mirror {
             Ok(Target::Group(number)) => {
                 let name = document.namespace.clone();
                 let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name);
-                namespace.groups_changed = true;
-                self.changed_namespaces.insert(name);
                 if let Some(dialect) = namespace.dialects.get_mut(number) {
-                    dialect.take(&document, Nanos::ZERO)?;
+                    let alone = |dialect: &dyn Dialect| {
+                        let group = dialect.group_of(&document.kind, &name, &document.name);
+                        group.filter(|group| !dialect.depends_on_others(group))
+                    };
+                    let before = alone(&**dialect);
+                    let outcome = dialect.take(&document, Nanos::ZERO);
+                    match before.and(alone(&**dialect)) {
+                        Some(group) => {
+                            namespace.changed_links.insert(group);
+                        }
+                        None => namespace.groups_changed = true,
+                    }
+                    self.changed_namespaces.insert(name);
+                    outcome?;
                 }
             }
             Ok(Target::Node | Target::Pod | Target::Nobody) => {}

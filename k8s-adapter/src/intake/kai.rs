@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use gangline::{
-    gang::{GangSpec, Group, Problem, TopologyRule},
+    gang::{GangKey, GangSpec, Group, Problem, TopologyRule},
     units::Nanos,
 };
 use serde::Deserialize;
@@ -152,6 +152,10 @@ impl Dialect for Kai {
             task: task.cloned().unwrap_or_default(),
             ..Link::named(pod, SOURCE, name, "metadata.annotations[pod-group-name]")
         })
+    }
+
+    fn group_of(&self, kind: &str, namespace: &str, name: &str) -> Option<GangKey> {
+        store::of_pod_group(kind, namespace, name, SOURCE)
     }
 
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {

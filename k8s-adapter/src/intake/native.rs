@@ -298,6 +298,10 @@ impl Dialect for Native {
         ))
     }
 
+    fn group_of(&self, kind: &str, namespace: &str, name: &str) -> Option<GangKey> {
+        store::of_pod_group(kind, namespace, name, SOURCE)
+    }
+
     fn depends_on_others(&self, group: &GangKey) -> bool {
         // A tree is one gang.
         let name = (group.namespace.clone(), group.name.clone());

@@ -263,6 +263,17 @@ impl<S> Stored<S> {
     }
 }
 
+/// The key of the group that a `PodGroup` makes; `None`: it is another kind of object.
+pub(super) fn of_pod_group(
+    kind: &str,
+    namespace: &str,
+    name: &str,
+    source: &str,
+) -> Option<GangKey> {
+    let is_group = kind == "PodGroup";
+    is_group.then(|| key(&(namespace.to_owned(), name.to_owned()), source))
+}
+
 /// The key of a group.
 pub(super) fn key((namespace, name): &Name, source: &str) -> GangKey {
     GangKey {

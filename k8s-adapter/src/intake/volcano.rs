@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use gangline::{
     cluster::NodeSpec,
-    gang::{GangSpec, Group, Problem},
+    gang::{GangKey, GangSpec, Group, Problem},
     units::Nanos,
 };
 use serde::Deserialize;
@@ -203,6 +203,10 @@ impl Dialect for Volcano {
     ) -> Vec<String> {
         self.tiers = hypernode::label(&self.hypernodes, nodes, complaints);
         self.tiers.levels()
+    }
+
+    fn group_of(&self, kind: &str, namespace: &str, name: &str) -> Option<GangKey> {
+        store::of_pod_group(kind, namespace, name, SOURCE)
     }
 
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {
