@@ -8,6 +8,7 @@
 mod answers;
 mod changes;
 mod config;
+mod controllers;
 mod events;
 mod faults;
 mod first_and_second;
