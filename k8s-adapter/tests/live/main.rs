@@ -7,6 +7,7 @@
 
 mod answers;
 mod changes;
+mod check;
 mod config;
 mod controllers;
 mod events;
