@@ -36,6 +36,7 @@ mod answers;
 mod bind;
 mod catalog;
 mod clock;
+mod differences;
 mod driver;
 mod dump;
 mod events;
@@ -54,10 +55,11 @@ mod storyteller;
 mod volumes;
 mod watch;
 
-pub use answers::ask;
+pub use answers::{ask, ask_for_names};
 use bind::Binder;
 use catalog::Catalog;
 use clock::Clock;
+pub use differences::{Difference, Differences, differences};
 use driver::{Driver, Lines};
 pub use dump::dump;
 use events::Events;
@@ -170,7 +172,8 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
         match options.answer {
             None => std::future::pending().await,
             Some(address) => {
-                let served = answers::serve(address, known.clone(), stopped()).await;
+                let names = options.scheduler_names.clone();
+                let served = answers::serve(address, known.clone(), names, stopped()).await;
                 served.map_err(failed("--answer", address))
             }
         }

@@ -328,6 +328,12 @@ impl Mirror {
             self.volumes.forget(kind, namespace, name);
             return;
         }
+        if kinds::is_priority_class(group, kind) {
+            if self.reader.priorities.remove(name) {
+                self.touch_groups();
+            }
+            return;
+        }
         if namespace.is_empty() {
             let key = (kind.to_owned(), name.to_owned());
             if self.clusterwide.remove(&key).is_some() {

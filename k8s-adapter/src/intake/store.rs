@@ -126,8 +126,10 @@ impl<S: DeserializeOwned + Default> Store<S> {
             namespace => format!("{} {namespace}/{}", document.kind, name.1),
         };
         let older = self.0.get(&name);
+        // It has no status of its own. Of what is in a cluster the status tells, also that it ran no more.
+        let is_manifest = metadata.uid.is_empty();
         let uid = match older {
-            Some(older) if metadata.uid.is_empty() => older.uid,
+            Some(older) if is_manifest => older.uid,
             _ => uid(&metadata.uid, &document.kind, &name.0, &name.1),
         };
         let created = metadata.creation_timestamp.map(|time| time.0);
@@ -138,8 +140,7 @@ impl<S: DeserializeOwned + Default> Store<S> {
             created: created
                 .or(older.map(|older| older.created))
                 .unwrap_or(arrival),
-            // A manifest on top of a dump has no status of its own.
-            started: started || older.is_some_and(|older| older.started),
+            started: started || is_manifest && older.is_some_and(|older| older.started),
             spec,
         };
         self.0.insert(name, stored);
