@@ -252,21 +252,15 @@ impl Cluster {
         for cards in &spec.cards {
             let loose: Vec<u32> = cards.slices.values().copied().collect();
             let (kind, hardware) = (self.kind(&cards.kind), self.catalog.of(cards));
-            kinds.push((kind, hardware, cards.count, cards.unhealthy, loose));
+            let out = (cards.unhealthy, cards.closed);
+            kinds.push((kind, hardware, cards.count, out, loose));
         }
         self.retire(node);
         let ix = node.0 as usize;
-        self.nodes[ix].cards = Inventory::new(kinds.iter().map(
-            |(kind, hardware, count, unhealthy, loose)| {
-                (
-                    *kind,
-                    hardware.clone(),
-                    *count,
-                    *unhealthy,
-                    loose.as_slice(),
-                )
-            },
-        ));
+        self.nodes[ix].cards =
+            Inventory::new(kinds.iter().map(|(kind, hardware, count, out, loose)| {
+                (*kind, hardware.clone(), *count, *out, loose.as_slice())
+            }));
         for key in 1..self.partitions.len() {
             let name = self.symbols.text(self.partitions[key].key);
             let domain = match spec.labels.get(name) {

@@ -69,16 +69,16 @@ impl From<Complaint> for ComplaintReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CardTotals {
     /// All of them.
-    pub total: u32,
+    pub total: u64,
     /// Held by somebody, whole or in part.
-    pub held: u32,
+    pub held: u64,
     /// Of those held: the ones that are held in parts.
-    pub in_parts: u32,
+    pub in_parts: u64,
     /// Free and healthy, on nodes that take members.
-    pub free: u32,
+    pub free: u64,
     /// Neither: unhealthy, or free on a node that is cordoned or not ready, or where nobody knows what
     /// is used.
-    pub unusable: u32,
+    pub unusable: u64,
 }
 
 /// One gang.
@@ -560,15 +560,17 @@ pub fn card_totals(nodes: &[NodeView<'_>]) -> BTreeMap<String, CardTotals> {
             } else {
                 rest.difference(cards.closed())
             };
-            kind.total += cards.all.len();
-            kind.held += held.len();
-            kind.in_parts += parted_cards(cards).len();
-            kind.free += free.len();
-            kind.unusable += rest.difference(free).len();
+            kind.total += u64::from(cards.all.len());
+            kind.held += u64::from(held.len());
+            kind.in_parts += u64::from(parted_cards(cards).len());
+            kind.free += u64::from(free.len());
+            kind.unusable += u64::from(rest.difference(free).len());
         }
         for &(kind, free, all) in counted_cards(node) {
             let kind = totals.entry(kind.to_owned()).or_default();
-            let count = |amount: i64| u32::try_from(amount.clamp(0, all)).unwrap_or(u32::MAX);
+            // At most 2^32 of a node, so that no number of nodes is too much.
+            let count =
+                |amount: i64| u64::from(u32::try_from(amount.clamp(0, all)).unwrap_or(u32::MAX));
             kind.total += count(all);
             kind.held += count(all - free);
             if is_out {

@@ -47,6 +47,9 @@ pub struct NodeCards {
     pub model: String,
     /// Cards that must not be given to anyone.
     pub unhealthy: CardSet,
+    /// Cards that are not given although they may be sound: what is said of them cannot be, or they are
+    /// not like the others.
+    pub closed: CardSet,
     /// Memory of one card in MiB; 0: what the model's table says.
     pub memory_mib: u32,
     /// How each card may be used: nothing means all whole, one entry holds for all, otherwise one
@@ -62,7 +65,8 @@ pub struct NodeCards {
     pub most_shares: u32,
     /// Their MIG layout is being changed: nothing of them is given until that is over.
     pub is_changing: bool,
-    /// Cards beside these that the node has and does not offer: which ones they are nobody told.
+    /// Cards that the node has and does not offer: which ones they are nobody told. They are beside these,
+    /// or all of these.
     pub withheld: u32,
 }
 

@@ -62,7 +62,7 @@ impl NodeAllocator {
             KIND,
             hardware,
             cards.count,
-            cards.unhealthy,
+            (cards.unhealthy, cards.closed),
             loose.as_slice(),
         )];
         Ok(Self {
@@ -106,7 +106,9 @@ impl NodeAllocator {
 
     /// Replaces the set of cards that must not be given to anyone. Who has one keeps it, counted.
     pub fn set_unhealthy(&mut self, cards: CardSet) {
-        self.inventory.set_unhealthy(KIND, cards);
+        let closed = self.inventory.pool(KIND).map(|pool| pool.closed);
+        let out = cards.union(closed.unwrap_or_default());
+        self.inventory.set_unhealthy(KIND, out);
     }
 
     /// What is given now, in no particular order.

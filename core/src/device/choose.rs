@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::{
     Devices, Slice,
-    ask::{CardAsk, Part},
+    ask::{CardAsk, MOST_PROFILES, Part},
     hardware::{Hardware, Mode, Need},
     inventory::{CardState, Inventory, Pool},
     mig::{Geometry, MigState, ProfileIx},
@@ -52,7 +52,13 @@ pub(crate) fn choose(inventory: &Inventory, ask: &CardAsk) -> Option<Devices> {
     if let Some(devices) = picker.single() {
         return Some(devices);
     }
-    let _ = picker.walk(0, &mut first);
+    if picker.walk(0, &mut first).is_break() && picker.steps == 0 {
+        // Many ways, and the first ones leave no room for the last part: now no part goes where the
+        // others would not fit any more.
+        picker.looks_ahead = true;
+        picker.steps = MOST_STEPS;
+        let _ = picker.walk(0, &mut first);
+    }
     found
 }
 
@@ -319,6 +325,8 @@ struct Picker<'a> {
     by_name: bool,
     /// Starts that are no better than others count as well.
     all_starts: bool,
+    /// A part goes only where all that are still to come fit too.
+    looks_ahead: bool,
     /// Cards that have members of a share group, and so are like no other.
     grouped: CardSet,
     /// Places that may still be tried.
@@ -351,6 +359,7 @@ impl<'a> Picker<'a> {
             all: false,
             by_name: false,
             all_starts: true,
+            looks_ahead: false,
             grouped: inventory.grouped(pool.kind),
             steps: MOST_STEPS,
             looks: 0,
@@ -437,13 +446,8 @@ impl<'a> Picker<'a> {
         for &card in &self.cards {
             let set = CardSet(1 << card);
             let touched = self.devices.cards.contains_all(set);
-            let fits = match self.ask.apart() {
-                Apart::Distinct => !touched,
-                Apart::Same => touched || self.devices.cards.is_empty(),
-                Apart::Any => true,
-            };
             let after_last = !alike || self.last.last().is_none_or(|last| last.card <= card);
-            if !fits || (self.all && !after_last) {
+            if !self.may_take(card) || (self.all && !after_last) {
                 continue;
             }
             if !touched && self.is_twin_of_any(card, &tried) {
@@ -489,13 +493,43 @@ impl<'a> Picker<'a> {
             use_part(self.hardware, &mut self.states[at], &need, Some(place));
             note(&mut self.devices, self.hardware, &need, place);
             self.last.push(place);
-            let flow = self.walk(index + 1, visit);
+            let flow = if self.looks_ahead && !self.others_fit(index + 1) {
+                ControlFlow::Continue(())
+            } else {
+                self.walk(index + 1, visit)
+            };
             self.last.pop();
             self.states[at] = state;
             self.devices = devices;
             flow?;
         }
         ControlFlow::Continue(())
+    }
+
+    /// Whether the parts from this one on fit beside those that have their places.
+    fn others_fit(&self, index: usize) -> bool {
+        let mut entries: SmallVec<[(u32, Need); MOST_PROFILES]> = SmallVec::new();
+        for need in self.needs.get(index..).unwrap_or_default() {
+            match entries.last_mut() {
+                Some((count, last)) if last == need => *count += 1,
+                _ => entries.push((1, need.clone())),
+            }
+        }
+        let cards = self.cards.iter().copied();
+        let cards: SmallVec<[u32; 16]> = cards.filter(|&card| self.may_take(card)).collect();
+        let apart = self.ask.apart();
+        entries.is_empty()
+            || parts::members_on(self.hardware, &self.states, &cards, &entries, apart) > 0
+    }
+
+    /// Whether a card may have one more part of the member, if there is room.
+    fn may_take(&self, card: u32) -> bool {
+        let touched = self.devices.cards.contains(card);
+        match self.ask.apart() {
+            Apart::Distinct => !touched,
+            Apart::Same => touched || self.devices.cards.is_empty(),
+            Apart::Any => true,
+        }
     }
 
     /// Of the places on one card, listed from `first` on, leaves those that no other covers: where an

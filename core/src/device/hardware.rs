@@ -606,6 +606,12 @@ impl Hardware {
                 let memory = self
                     .memory_needed(ask, memory_mib, Inside::MigInstance)
                     .total;
+                // Who counts overheads counts what an idle instance holds too.
+                let kept = match ask.source.overhead.processes {
+                    0 => 0,
+                    _ => OverheadTable::DEFAULT.reserved_mig_mib,
+                };
+                let memory = memory.saturating_add(kept);
                 let profiles: SmallVec<[ProfileIx; 16]> =
                     self.geometry()?.cheapest(memory, compute_slices).collect();
                 (!profiles.is_empty()).then_some(Need::Slice(profiles))
@@ -720,7 +726,7 @@ impl Catalog {
     pub(crate) fn of(&mut self, cards: &NodeCards) -> Arc<Hardware> {
         // Health changes often and is no fact about the hardware.
         let mut key = cards.clone();
-        key.unhealthy = CardSet::EMPTY;
+        (key.unhealthy, key.closed) = (CardSet::EMPTY, CardSet::EMPTY);
         let id = self.by_cards.len() as u32;
         self.by_cards
             .entry(key)

@@ -34,7 +34,10 @@ pub(crate) struct Pool {
     pub(crate) kind: KindIx,
     pub(crate) hardware: Arc<Hardware>,
     pub(crate) all: CardSet,
+    /// Those that must not be used, the closed ones among them.
     pub(crate) unhealthy: CardSet,
+    /// Those that stay out whatever their health.
+    pub(crate) closed: CardSet,
     /// Taken as a whole.
     pub(crate) used: CardSet,
     /// Taken in part.
@@ -173,13 +176,13 @@ impl Clone for Inventory {
 }
 
 impl Inventory {
-    /// An inventory with nothing used: by kind the hardware, how many, those unhealthy, and loose
-    /// slices in the hardware's order.
+    /// An inventory with nothing used: by kind the hardware, how many, those unhealthy and those closed,
+    /// and loose slices in the hardware's order.
     pub(crate) fn new<'a>(
-        kinds: impl IntoIterator<Item = (KindIx, Arc<Hardware>, u32, CardSet, &'a [u32])>,
+        kinds: impl IntoIterator<Item = (KindIx, Arc<Hardware>, u32, (CardSet, CardSet), &'a [u32])>,
     ) -> Self {
         let mut inventory = Self::default();
-        for (kind, hardware, count, unhealthy, loose) in kinds {
+        for (kind, hardware, count, (unhealthy, closed), loose) in kinds {
             let is_given = !hardware.is_changing;
             let loose = loose.iter().map(|&all| Loose {
                 kind,
@@ -196,6 +199,7 @@ impl Inventory {
                 });
                 continue;
             };
+            let closed = if is_given { closed } else { all };
             let first = inventory.states.len() as u32;
             let parted = hardware.modes.len();
             inventory
@@ -205,7 +209,8 @@ impl Inventory {
                 kind,
                 hardware,
                 all,
-                unhealthy: if is_given { unhealthy } else { all },
+                unhealthy: unhealthy.union(closed),
+                closed,
                 used: CardSet::EMPTY,
                 parted: CardSet::EMPTY,
                 in_doubt: CardSet::EMPTY,

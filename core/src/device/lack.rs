@@ -69,6 +69,9 @@ impl Inventory {
             change(&mut source);
             self.capacity(&CardAsk::new(ask.kind, source, ask.group, ask.exclusive)) > 0
         };
+        if pool.closed.contains_all(pool.all) && !pool.all.is_empty() {
+            return hardware.closed_cause();
+        }
         let first = ask.parts().next();
         // By name instances can be asked for without knowing more of them.
         let by_size = |(_, part)| matches!(part, Part::Slice(SliceChoice::AtLeast { .. }));
@@ -103,9 +106,13 @@ impl Inventory {
         }
         if !pool.unhealthy.is_empty() {
             let mut healthy = self.clone();
-            healthy.set_unhealthy(ask.kind, CardSet::EMPTY);
+            healthy.set_unhealthy(ask.kind, pool.closed);
             if healthy.capacity(ask) > 0 {
                 return (Cause::UnhealthyCards, String::new());
+            }
+            healthy.set_unhealthy(ask.kind, CardSet::EMPTY);
+            if healthy.capacity(ask) > 0 {
+                return hardware.closed_cause();
             }
         }
         if loose && !parts::takes_loose(pool, ask) && self.fits_loose_only(pool, ask) {
@@ -161,7 +168,12 @@ impl Inventory {
                 if let Some(Need::Share(share)) = hardware.need(ask, part)
                     && u64::from(share.memory_mib) > all
                 {
-                    return (Cause::CardMemory, hardware.memory_word(" for shares"));
+                    let purpose = if ask.source.overhead.processes > 0 {
+                        " for shares"
+                    } else {
+                        ""
+                    };
+                    return (Cause::CardMemory, hardware.memory_word(purpose));
                 }
             }
             _ => {}
@@ -185,14 +197,11 @@ impl Inventory {
             return (Cause::CardExclusive, String::new());
         }
         match first {
-            None if self.free(ask.kind) + hardware.withheld >= ask.whole()
-                && hardware.withheld > 0 =>
+            None if hardware.withheld > 0
+                && self.free(ask.kind).saturating_add(hardware.withheld) >= ask.whole() =>
             {
-                let all = pool.all.len() + hardware.withheld;
-                (
-                    Cause::UnhealthyCards,
-                    format!("{} of {all} are not allocatable", hardware.withheld),
-                )
+                let word = hardware.withheld_word(pool.all.difference(pool.closed).len());
+                (Cause::UnhealthyCards, word)
             }
             None => (Cause::Cards, String::new()),
             Some((_, Part::Slice(_))) => (Cause::Slices, slices_word(ask)),
@@ -249,6 +258,15 @@ impl Inventory {
                     one => left(&|card| of(card) / u64::from(one)),
                 };
                 let by_memory = pieces(&memory, share.memory_mib);
+                let more = |card: u32| {
+                    let parts = state(card).parts;
+                    let more = hardware.most_shares.saturating_sub(parts);
+                    if shared(card) { more.into() } else { 0 }
+                };
+                let by_number = left(&more);
+                if by_number < by_memory && by_number <= pieces(&compute, share.compute_milli) {
+                    return Measure::new("shares", each, fits * each, by_number);
+                }
                 if pieces(&compute, share.compute_milli) < by_memory {
                     let one = each * u64::from(share.compute_milli);
                     return Measure::new(CARD_COMPUTE, one, fits * one, left(&compute));
@@ -341,6 +359,20 @@ impl Inventory {
 }
 
 impl Hardware {
+    /// Why cards are closed.
+    fn closed_cause(&self) -> (Cause, String) {
+        match self.withheld {
+            0 => (Cause::CardsClosed, String::new()),
+            _ => (Cause::UnhealthyCards, self.withheld_word(0)),
+        }
+    }
+
+    /// How many cards the node does not offer, beside so many that it does.
+    fn withheld_word(&self, offered: u32) -> String {
+        let all = self.withheld.saturating_add(offered);
+        format!("{} of {all} are not allocatable", self.withheld)
+    }
+
     /// The product and the memory of a card, all of it or what `purpose` says.
     fn memory_word(&self, purpose: &str) -> String {
         let mib = if purpose.is_empty() {

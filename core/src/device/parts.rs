@@ -82,19 +82,42 @@ pub(super) fn placed_capacity(inventory: &Inventory, pool: &Pool, ask: &CardAsk)
     }
     let states = inventory.states(pool);
     let cards = usable_cards(inventory, pool, ask);
-    let [(count, need)] = entries.as_slice() else {
-        return mixed_capacity(hardware, states, &cards, &entries, ask.apart());
-    };
-    let mut fits: SmallVec<[u32; 16]> = cards
+    match entries.as_slice() {
+        // All members of the group go to one card.
+        [(_, need)] if ask.group.is_some() => {
+            let fits = fits(hardware, states, &cards, need);
+            fits.into_iter().max().unwrap_or(0)
+        }
+        entries => members_on(hardware, states, &cards, entries, ask.apart()),
+    }
+}
+
+/// How many parts fit on each card.
+fn fits(
+    hardware: &Hardware,
+    states: &[CardState],
+    cards: &[u32],
+    need: &Need,
+) -> SmallVec<[u32; 16]> {
+    cards
         .iter()
         .filter_map(|&card| Some((card, states.get(card as usize)?)))
         .map(|(card, state)| times(hardware, card, state, need))
-        .collect();
-    if ask.group.is_some() {
-        // All members of the group go to one card.
-        return fits.into_iter().max().unwrap_or(0);
-    }
-    members(&mut fits, *count, ask.apart())
+        .collect()
+}
+
+/// How many members with these numbers of parts fit on cards in these states.
+pub(super) fn members_on(
+    hardware: &Hardware,
+    states: &[CardState],
+    cards: &[u32],
+    entries: &[(u32, Need)],
+    apart: Apart,
+) -> u32 {
+    let [(count, need)] = entries else {
+        return mixed_capacity(hardware, states, cards, entries, apart);
+    };
+    members(&mut fits(hardware, states, cards, need), *count, apart)
 }
 
 /// Cards that may take parts of an ask now.

@@ -35,6 +35,8 @@ pub enum Cause {
     CardsChanging,
     /// Cards that must not be used, without which too few are left.
     UnhealthyCards,
+    /// Cards that are not used although they may be sound.
+    CardsClosed,
     /// Cards of a model that the member does not accept.
     CardModel,
     /// Cards of a model that nobody knows, where the member needs to know more than their number.
@@ -354,6 +356,7 @@ impl Cause {
             Self::CardsInDoubt
                 | Self::CardsChanging
                 | Self::UnhealthyCards
+                | Self::CardsClosed
                 | Self::UnknownCardModel
                 | Self::UnknownCard
                 | Self::CardModel
@@ -389,6 +392,7 @@ impl fmt::Display for Cause {
             Cause::CardsInDoubt => "where nobody knows which cards the running pods use",
             Cause::CardsChanging => "whose MIG layout is being changed",
             Cause::UnhealthyCards => "with too few healthy cards",
+            Cause::CardsClosed => "with cards that are not used as they are described",
             Cause::CardModel => "with cards of another model",
             Cause::UnknownCardModel => "with cards of an unknown model",
             Cause::UnknownCard => "with MIG instances of which the card is not known",

@@ -3,6 +3,7 @@
 //! Counts and searches on the explainer's own copy; every trial is taken back.
 
 use alloc::{string::ToString, vec::Vec};
+use core::cmp::Reverse;
 
 use super::{DomainAttempt, Explainer, Reason, Shortfall};
 use crate::{
@@ -169,7 +170,16 @@ impl Explainer {
             let mut fits = 0_u64;
             // By what runs out first: memory here, processor time there.
             let mut sums: Vec<(u32, Measure)> = Vec::new();
-            for &node in &usable {
+            // A share group stays on one card: only the node that comes closest counts.
+            let closest = usable.iter().copied().max_by_key(|&node| {
+                let cards = &cluster.node(node).cards;
+                (cards.capacity(ask), cards.measure(ask).free, Reverse(node))
+            });
+            let measured = match ask.group {
+                Some(_) => closest.into_iter().collect(),
+                None => usable.clone(),
+            };
+            for &node in &measured {
                 let cards = &cluster.node(node).cards;
                 let here = cards.measure(ask);
                 fits += u64::from(cards.capacity(ask));

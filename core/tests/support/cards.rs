@@ -173,7 +173,12 @@ pub fn parts(cards: &NodeCards, ask: &CardRequest) -> Option<Vec<Part>> {
                         compute_slices,
                     } => {
                         let mib = needed(cards, ask, *memory_mib, Inside::MigInstance);
-                        profile.memory_mib >= mib && profile.compute_slices >= *compute_slices
+                        let usable = match ask.overhead.processes {
+                            0 => profile.memory_mib,
+                            _ => OverheadTable::DEFAULT
+                                .usable_mib(profile.memory_mib, Inside::MigInstance),
+                        };
+                        usable >= mib && profile.compute_slices >= *compute_slices
                     }
                 };
                 let fitting: Vec<usize> = (0..profiles.len())

@@ -33,7 +33,7 @@ use crate::{
 
 const SPEC: FieldPath<'static> = FieldPath::root("spec");
 /// The front of the names of MIG devices.
-const MIG: &str = "nvidia.com/mig-";
+pub(super) const MIG: &str = "nvidia.com/mig-";
 
 /// Amounts of a pod that are about cards.
 #[derive(Debug, Default)]

@@ -251,7 +251,9 @@ fn mode(value: &Value, path: &FieldPath<'_>, problems: &mut Problems) -> Option<
         .as_str()
         .and_then(|word| nearest(word, &WORDS.map(|(word, _)| word)));
     if let Some(near) = near {
-        accepted.push_str(&format!("; did you mean {near}?"));
+        accepted.push_str("; did you mean ");
+        accepted.push_str(near);
+        accepted.push('?');
     }
     expect(mode.is_some(), value, &accepted, path, problems);
     mode

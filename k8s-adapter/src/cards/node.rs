@@ -114,6 +114,8 @@ pub(crate) fn node_cards(
         }
         None => found.extend(reader.nvidia(offered)),
     }
+    let silent = offered.others.iter().filter(|(_, count)| *count == 0);
+    found.extend(silent.filter_map(|(kind, _)| reader.all_withheld(kind)));
     found
 }
 
@@ -190,8 +192,31 @@ impl<'a> Reader<'a, '_> {
             }
         }
         self.describe(&mut cards, said, offered, physical);
+        let is_there = cards.count > 0 || !cards.slices.is_empty();
+        let is_plain = offered.replicas == 0 && Product::new(&cards.model).mig.is_none();
+        let is_silent = is_plain && !self.node.metadata.annotations.contains_key(hami::REGISTER);
+        let mut cards = if !is_there && is_silent {
+            self.all_withheld(kind).unwrap_or(cards)
+        } else {
+            cards
+        };
         self.withhold_while_changing(&mut cards);
         (cards.count > 0 || !cards.slices.is_empty()).then_some(cards)
+    }
+
+    /// Cards of a kind that the node has and of which it offers none: all are out of order, or their layout
+    /// is being changed. Pods that run may hold some.
+    fn all_withheld(&self, kind: &CardKind) -> Option<NodeCards> {
+        let count = self.capacity(kind.resource);
+        let closed = CardSet::first(count).filter(|_| count > 0)?;
+        Some(NodeCards {
+            kind: kind.resource.into(),
+            count,
+            model: self.label(kind.model_label).into(),
+            closed,
+            withheld: count,
+            ..NodeCards::default()
+        })
     }
 
     /// What annotations, and labels that put a node into a pool, say of cards.
@@ -431,7 +456,7 @@ impl<'a> Reader<'a, '_> {
             let message = "a node of KAI's too, and neither knows of the other's shares, so its cards are \
                            not used; accepted: one of them on a node";
             self.problems.note("TwoSharers", &field, message);
-            (cards.count, cards.unhealthy) = (count, all);
+            (cards.count, cards.closed) = (count, all);
             return Some(count);
         }
         // A node's cards have one model; where they differ, those count of which there are most.
@@ -441,12 +466,14 @@ impl<'a> Reader<'a, '_> {
             (same.count(), std::cmp::Reverse(*at))
         });
         let most = most.map(|(_, card)| alike(card)).unwrap_or_default();
-        let mut closed = CardSet::EMPTY;
-        for (number, card) in listed.iter().enumerate() {
-            if !card.health || alike(card) != most {
-                closed = closed.union(CardSet(1_u64.checked_shl(number as u32).unwrap_or(0)));
-            }
-        }
+        let numbers = |is_meant: &dyn Fn(&hami::Card) -> bool| {
+            let meant = (0..).zip(&listed).filter(|(_, card)| is_meant(card));
+            meant.fold(CardSet::EMPTY, |set, (number, _)| {
+                set.union(CardSet(1_u64.checked_shl(number).unwrap_or(0)))
+            })
+        };
+        let sick = numbers(&|card| !card.health);
+        let closed = numbers(&|card| alike(card) != most);
         if listed.iter().any(|card| alike(card) != most) {
             let message = format_args!(
                 "cards that differ, so only those are used that are {} of {} MiB; accepted: cards that \
@@ -455,7 +482,7 @@ impl<'a> Reader<'a, '_> {
             );
             self.problems.note("CardsDiffer", &field, message);
         }
-        let (product, mut memory) = most;
+        let (product, mut memory) = most.clone();
         if cards.model.is_empty() {
             cards.model = product;
         }
@@ -472,16 +499,15 @@ impl<'a> Reader<'a, '_> {
         if modes.windows(2).all(|pair| pair[0] == pair[1]) {
             modes.truncate(1);
         }
-        (cards.count, cards.memory_mib, cards.unhealthy) = (count, memory, closed);
-        // Where cards differ in it, fewer are right on all.
-        let most_shares = listed
-            .iter()
-            .map(|card| card.most_shares)
-            .filter(|&most| most > 0);
+        (cards.count, cards.memory_mib) = (count, memory);
+        (cards.unhealthy, cards.closed) = (sick, closed);
+        // Where those that are used differ in it, fewer are right on all.
+        let used = listed.iter().filter(|card| alike(card) == most);
+        let most_shares = used.map(|card| card.most_shares).filter(|&most| most > 0);
         cards.most_shares = most_shares.min().unwrap_or(0);
         let change = |cards: &mut NodeCards| cards.modes = modes;
         if !attempt(cards, change, &field, self.problems) {
-            cards.unhealthy = all;
+            cards.closed = all;
         }
         Some(count)
     }

@@ -18,7 +18,7 @@ use gangline::{
     request::{CardRequest, CardWant, SliceChoice},
 };
 
-use super::ANNOTATIONS;
+use super::{ANNOTATIONS, ask::MIG};
 use crate::{
     annotations::{EXCLUSIVE, MODELS, nearest},
     intake::Member,
@@ -164,7 +164,8 @@ fn complain_of_absent_resources(
         let asked = template.resources.iter().filter(|(_, amount)| **amount > 0);
         let asked = asked.map(|(name, _)| name.as_str()).filter(is_device);
         // What is wrong with a mixture of cards is said elsewhere.
-        let asked = asked.filter(|name| meaning(name).is_none());
+        let is_named_elsewhere = |name: &&str| meaning(name).is_some() || name.starts_with(MIG);
+        let asked = asked.filter(|name| !is_named_elsewhere(name));
         let cards = template.cards.as_ref();
         let whole = cards.filter(|cards| matches!(cards.want, CardWant::Whole(_)));
         for name in asked.chain(whole.map(|cards| &*cards.kind)) {

@@ -280,7 +280,7 @@ fn summary(report: &Report) -> String {
             free,
             unusable,
         } = *totals;
-        let amount = i64::from(total);
+        let amount = i64::try_from(total).unwrap_or(i64::MAX);
         let total = Amount {
             resource: kind,
             amount,

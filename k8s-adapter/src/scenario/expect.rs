@@ -419,8 +419,9 @@ impl Expect {
             return differences;
         };
         let totals = card_totals(std::slice::from_ref(node));
-        let free: u32 = totals.values().map(|totals| totals.free).sum();
-        differences.count("free cards", self.free_cards.as_ref(), i64::from(free));
+        let free: u64 = totals.values().map(|totals| totals.free).sum();
+        let free = i64::try_from(free).unwrap_or(i64::MAX);
+        differences.count("free cards", self.free_cards.as_ref(), free);
         for (resource, quantity) in &self.free {
             let is = node.resources.iter().find(|(name, _, _)| name == resource);
             let is = is.map_or(0, |(_, free, _)| *free);
@@ -442,8 +443,9 @@ impl Expect {
     fn check_cluster(&self, seen: &Seen<'_>) -> Differences {
         let mut differences = Differences::default();
         let totals = card_totals(&seen.nodes);
-        let free: u32 = totals.values().map(|totals| totals.free).sum();
-        differences.count("free cards", self.free_cards.as_ref(), i64::from(free));
+        let free: u64 = totals.values().map(|totals| totals.free).sum();
+        let free = i64::try_from(free).unwrap_or(i64::MAX);
+        differences.count("free cards", self.free_cards.as_ref(), free);
         if let Some(count) = &self.pending_gangs {
             let gangs = seen.scheduler.gangs().into_iter();
             let waits = gangs.filter_map(|id| seen.scheduler.gang(id));

@@ -56,13 +56,24 @@ impl Reader<'_, '_> {
                     cards.count
                 );
                 self.refuse(CARDS, message);
-                // Which others cannot be used nobody told: the highest are as likely as any.
-                let well = there.difference(sick).iter().collect::<Vec<_>>();
-                let away = well.into_iter().rev().take((left - cards.count) as usize);
-                sick = away.fold(sick, |sick, card| sick.union(CardSet(1 << card)));
             }
+            // Which others cannot be used nobody told: so many are left out, and who runs on one of
+            // these is somewhere.
+            let mut count = cards.count;
+            let there = |count| {
+                cards.count
+                    + CardSet::first(count)
+                        .unwrap_or_default()
+                        .intersection(sick)
+                        .len()
+            };
+            while there(count) > count {
+                count = there(count);
+            }
+            sick = sick.intersection(CardSet::first(count).unwrap_or_default());
+            let count = count.min(physical);
             let change = |cards: &mut NodeCards| {
-                (cards.count, cards.unhealthy) = (physical, sick);
+                (cards.count, cards.unhealthy) = (count, sick);
             };
             attempt(cards, change, &ANNOTATIONS.key(CARDS), self.problems);
         }
@@ -151,12 +162,13 @@ impl Reader<'_, '_> {
                 format_args!("unhealthy: there are {count} cards; accepted: numbers below that");
             self.refuse(CARDS, message);
         }
-        let unhealthy = unhealthy.union(broken).intersection(there);
+        let unhealthy = unhealthy.intersection(there);
         let before = cards.clone();
         let changed = attempt(
             cards,
             |cards| {
-                (cards.count, cards.modes, cards.unhealthy) = (count, modes, unhealthy);
+                (cards.count, cards.modes) = (count, modes);
+                (cards.unhealthy, cards.closed) = (unhealthy, broken);
                 // The instances that are counted are those of the described cards.
                 cards.slices.clear();
             },
@@ -242,7 +254,8 @@ impl Reader<'_, '_> {
             return false;
         }
         let away = physical.saturating_sub(usable);
-        let left_out = full.intersection(cards.unhealthy).len();
+        let out = cards.unhealthy.union(cards.closed);
+        let left_out = full.intersection(out).len();
         if away <= left_out {
             return true;
         }

@@ -257,7 +257,8 @@ fn hamis_shares_never_pass_for_cards() {
     let listed = hami(&[(15_360, "NVIDIA-Tesla T4"), (81_920, a100), (81_920, a100)]);
     let (problem, cards) = bad("", &listed, "nvidia.com/gpu: 30");
     assert!(problem.starts_with("CardsDiffer"), "{problem}");
-    assert_eq!((cards.count, cards.unhealthy), (3, CardSet(0b001)));
+    assert_eq!((cards.count, cards.closed), (3, CardSet(0b001)));
+    assert!(cards.unhealthy.is_empty(), "no repair would help");
     assert_eq!(
         (&*cards.model, cards.memory_mib),
         ("NVIDIA-A100-SXM4-80GB", 81_920)
@@ -265,7 +266,7 @@ fn hamis_shares_never_pass_for_cards() {
     // MIG of a product that nobody knows: there are so many cards, and none is given.
     let mig = hami(&[(1000, "NVIDIA-Foo")]).replace("hami-core", "mig");
     let (_, cards) = bad("", &mig, "nvidia.com/gpu: 10");
-    assert_eq!((cards.count, cards.unhealthy), (1, CardSet(0b1)));
+    assert_eq!((cards.count, cards.closed), (1, CardSet(0b1)));
     // Too many to be told apart.
     let many = vec![(1000, "NVIDIA-Foo"); 65];
     let (cards, problems) = read("", &hami(&many), "nvidia.com/gpu: 650");
@@ -274,7 +275,7 @@ fn hamis_shares_never_pass_for_cards() {
     let pool = "kai.scheduler/node-pool: a";
     let (problem, cards) = bad(pool, &hami(&[(81_920, a100)]), "nvidia.com/gpu: 10");
     assert!(problem.starts_with("TwoSharers"), "{problem}");
-    assert_eq!((cards.count, cards.unhealthy), (1, CardSet(0b1)));
+    assert_eq!((cards.count, cards.closed), (1, CardSet(0b1)));
 }
 
 #[test]
@@ -394,6 +395,10 @@ fn cards_that_are_not_allocatable_are_known_by_number_of_them_only() {
     assert_eq!(withheld("", 6), Some((6, 2)));
     let numbers = "gangline.io/cards: '{unhealthy: [3, 5]}'";
     assert_eq!(withheld(numbers, 6), Some((8, 0)), "these are known");
+    // Nothing is offered: all are out, and who holds some still does.
+    for annotation in ["", numbers] {
+        assert_eq!(withheld(annotation, 0), Some((8, 8)), "{annotation}");
+    }
 }
 
 #[test]
@@ -411,13 +416,13 @@ fn sick_cards_are_known_by_number_only_when_all_are_named() {
     assert_eq!(read("[3]", 8), (Some((8, 0b1000)), 0), "the plugin is late");
     assert_eq!(
         read("[3]", 6),
-        (Some((8, 0b1000_1000)), 1),
-        "another one, nobody says which; this one stays out"
+        (Some((7, 0b1000)), 1),
+        "another one, nobody says which: six can be used, and this one stays out"
     );
     assert_eq!(read("[3, 9]", 7), (Some((8, 0b1000)), 1));
     assert_eq!(read("[8]", 7), (Some((7, 0)), 1), "there is no such card");
     assert_eq!(read("[64]", 7), (Some((7, 0)), 1));
-    assert_eq!(read("[3]", 0), (None, 0), "no device plugin");
+    assert_eq!(read("[7]", 6), (Some((6, 0)), 1), "it is one of the two");
 }
 
 #[test]
@@ -434,7 +439,6 @@ fn described_mig_cards_are_never_more_than_the_device_plugin_can_use() {
     let all = "{mode: mig-dynamic, count: 4}";
     assert_eq!(read(all, "", 4), (Some((4, 1, 0)), 0));
     assert_eq!(read(all, "", 2), (Some((2, 1, 0)), 0), "two are away");
-    assert_eq!(read(all, "", 0), (None, 0), "all are away");
     let named = "{mode: mig-dynamic, count: 4, unhealthy: [1, 2]}";
     assert_eq!(read(named, "", 2), (Some((4, 1, 0b110)), 0));
     assert_eq!(read(named, "", 1), (Some((1, 0, 0)), 1), "another one");
@@ -709,7 +713,7 @@ fn cards_whose_instances_cannot_be_are_not_given_out() {
         let annotation = format!("gangline.io/cards: '{text}'");
         let (problem, cards) = bad(A100, &annotation, "nvidia.com/gpu: 2");
         assert!(problem.contains(expected), "{text}: {problem}");
-        assert_eq!((cards.count, cards.unhealthy.0), (2, broken), "{text}");
+        assert_eq!((cards.count, cards.closed.0), (2, broken), "{text}");
         let shared = cards.modes.contains(&CardMode::Shared);
         assert_eq!(shared, text.contains("shared"), "{text}: {:?}", cards.modes);
     }
@@ -717,7 +721,7 @@ fn cards_whose_instances_cannot_be_are_not_given_out() {
     let annotation = "gangline.io/cards: '{count: 1, mig-static: [3g.20gb@1]}'";
     let (_, cards) = bad(A100, annotation, "nvidia.com/mig-3g.20gb: 2");
     assert!(cards.slices.is_empty());
-    assert_eq!((cards.count, cards.unhealthy.0), (1, 1));
+    assert_eq!((cards.count, cards.closed.0), (1, 1));
 }
 
 #[test]

@@ -109,3 +109,67 @@ status: {allocatable: {nvidia.com/gpu: 4}}";
     ];
     assert_eq!(placed(node, &pods), ["a"]);
 }
+
+/// Why a pod with these limits waits on a cluster of this node, and what would help.
+fn why(node: &str, limits: &str) -> (String, Vec<String>) {
+    let world = world(&format!(
+        "apiVersion: v1\nkind: Node\n{node}\n---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\n\
+         spec: {{containers: [{{name: m, resources: {{limits: {{{limits}}}}}}}]}}\n"
+    ));
+    let mut scheduler = world.engine();
+    while !scheduler.decide(world.now).is_empty() {}
+    let report = Report::new(&scheduler, scheduler.gangs(), Vec::new(), || ());
+    text::plan(&report, false, false);
+    let gang = &report.gangs[0];
+    let reason = gang.reason.as_ref().map(|reason| reason.message.clone());
+    let helps = gang.counterfactuals.iter();
+    let helps = helps.map(|change| change.message.clone());
+    (reason.unwrap_or_default(), helps.collect())
+}
+
+#[test]
+fn cards_of_which_none_is_offered_are_a_reason() {
+    let node = |label: &str| {
+        format!(
+            "metadata: {{name: n, labels: {{{label}}}}}\n\
+             status: {{capacity: {{nvidia.com/gpu: 8}}, allocatable: {{nvidia.com/gpu: 0}}}}"
+        )
+    };
+    let (reason, helps) = why(&node(""), "nvidia.com/gpu: 1");
+    assert!(reason.contains("(8 of 8 are not allocatable)"), "{reason}");
+    assert_eq!(helps, ["1 more GPU appears on node n"]);
+    let changing = node("nvidia.com/mig.config.state: pending");
+    for limits in ["nvidia.com/gpu: 1", "nvidia.com/mig-1g.10gb: 1"] {
+        let (reason, helps) = why(&changing, limits);
+        assert!(reason.contains("MIG layout is being changed"), "{reason}");
+        let elsewhere = |help: &String| help.ends_with("on new nodes");
+        assert!(helps.iter().all(elsewhere), "{helps:?}");
+    }
+}
+
+#[test]
+fn a_card_that_is_not_like_the_others_needs_no_repair() {
+    let node = "
+metadata: {name: n, annotations: {hami.io/node-nvidia-register: '[
+  {\"devmem\": 24576, \"type\": \"A10\", \"health\": true, \"count\": 2},
+  {\"devmem\": 16384, \"type\": \"T4\", \"health\": true, \"count\": 1}]'}}
+status: {allocatable: {nvidia.com/gpu: 3}}";
+    let (reason, helps) = why(node, "nvidia.com/gpu: 2");
+    assert!(
+        reason.contains("not used as they are described"),
+        "{reason}"
+    );
+    assert!(
+        helps.iter().all(|help| !help.contains("healthy")),
+        "{helps:?}"
+    );
+}
+
+/// Number and kind of pods do not matter for how many cards there can be.
+#[test]
+fn four_thousand_million_cards_are_no_panic() {
+    let node = "metadata: {name: n}\nstatus: {allocatable: {nvidia.com/gpu: 4294967295}}\n---\n\
+                apiVersion: v1\nkind: Node\nmetadata: {name: m}\n\
+                status: {allocatable: {nvidia.com/gpu: 4294967295}}";
+    assert_eq!(why(node, "nvidia.com/gpu: 1").0, "");
+}
