@@ -270,6 +270,7 @@ impl<'p> Builder<'p> {
                 }
             }
             let mut around = Surroundings {
+                only: None,
                 priority_class: &|name| self.reader.priorities.value(name),
                 owner_annotation: &|namespace, kind, name, annotation| {
                     self.owners.annotation(namespace, kind, name, annotation)

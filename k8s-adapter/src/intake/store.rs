@@ -3,7 +3,7 @@
 //! An object that cannot be decoded is kept as the problem that it is, so that its pods can say why
 //! they wait.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
     gang::{
@@ -159,6 +159,22 @@ impl<S> Store<S> {
         self.0.get(name)
     }
 
+    /// The objects of the groups that are asked for, by namespace and name.
+    pub(super) fn asked<'a>(
+        &'a self,
+        source: &str,
+        only: Option<&BTreeSet<GangKey>>,
+    ) -> Vec<(&'a Name, &'a Stored<S>)> {
+        let Some(only) = only else {
+            return self.iter().collect();
+        };
+        let only = only.iter().filter(|key| key.source == source);
+        let names = only.map(|key| (key.namespace.clone(), key.name.clone()));
+        names
+            .filter_map(|name| self.0.get_key_value(&name))
+            .collect()
+    }
+
     /// All objects, by namespace and name.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, &Stored<S>)> {
         self.0.iter()
@@ -246,6 +262,17 @@ impl<S> Stored<S> {
             ..self.gang(name, source, role(&name.1, 1))
         }
     }
+}
+
+/// The key of the group that a `PodGroup` makes; `None`: it is another kind of object.
+pub(super) fn of_pod_group(
+    kind: &str,
+    namespace: &str,
+    name: &str,
+    source: &str,
+) -> Option<GangKey> {
+    let is_group = kind == "PodGroup";
+    is_group.then(|| key(&(namespace.to_owned(), name.to_owned()), source))
 }
 
 /// The key of a group.

@@ -73,15 +73,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         (0..3_u8, 0..4_u8).prop_map(|(node, cards)| Step::Node { node, cards }),
         (0..3_u8).prop_map(Step::NodeGone),
-        (0..3_u8, 0..4_u8, 0..4_u8).prop_map(|(group, dialect, min)| Step::Group {
+        (0..3_u8, 0..5_u8, 0..4_u8).prop_map(|(group, dialect, min)| Step::Group {
             group,
             dialect,
             min
         }),
-        (0..3_u8, 0..4_u8).prop_map(|(group, dialect)| Step::GroupGone { group, dialect }),
+        (0..3_u8, 0..5_u8).prop_map(|(group, dialect)| Step::GroupGone { group, dialect }),
         (0..3_u8, 0..4_u8).prop_map(|(owner, min)| Step::Owner { owner, min }),
         (0..3_u8).prop_map(Step::OwnerGone),
-        (0..6_u8, 0..19_u8, 0..6_u8, 0..7_u8, 0..5_u8).prop_map(
+        (0..6_u8, 0..25_u8, 0..6_u8, 0..7_u8, 0..5_u8).prop_map(
             |(pod, group, node, shape, claims)| Step::Pod {
                 pod,
                 group,
@@ -193,11 +193,12 @@ fn limit(node: u8, count: u8) -> Value {
     limit
 }
 
-const GROUPS: [(&str, &str); 4] = [
+const GROUPS: [(&str, &str); 5] = [
     ("scheduling.k8s.io/v1beta1", "PodGroup"),
     ("scheduling.volcano.sh/v1beta1", "PodGroup"),
     ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
     ("jobset.x-k8s.io/v1alpha2", "JobSet"),
+    ("scheduling.k8s.io/v1alpha3", "CompositePodGroup"),
 ];
 
 fn node(node: u8, cards: u8) -> Value {
@@ -220,7 +221,12 @@ fn node(node: u8, cards: u8) -> Value {
 
 fn group(group: u8, dialect: u8, min: u8) -> Value {
     let spec = match dialect {
+        // One that needs nobody hangs in a tree.
+        0 if min == 0 => json!({"schedulingPolicy": {"basic": {}},
+                                "parentCompositePodGroupName": format!("g{}", group / 2)}),
         0 => json!({"schedulingPolicy": {"gang": {"minCount": min}}, "priorityClassName": "c"}),
+        4 => json!({"schedulingPolicy": {"gang": {"minGroupCount": min}},
+                    "parentCompositePodGroupName": if min == 1 { "g0" } else { "" }}),
         1 => json!({"minMember": min, "priorityClassName": "c"}),
         2 => json!({"minMember": min}),
         _ => json!({"replicatedJobs": [{"name": "w", "replicas": min}]}),
@@ -261,6 +267,20 @@ fn pod(pod: u8, group: u8, node: u8, shape: u8, claims: u8) -> Value {
             annotations["kueue.x-k8s.io/pod-group-total-count"] = json!(shape.to_string());
         }
         5 => owners = json!([{"kind": "Job", "name": name, "controller": true}]),
+        6 => {
+            annotations["gang.scheduling.koordinator.sh/name"] = json!(name);
+            annotations["gang.scheduling.koordinator.sh/min-available"] = json!("2");
+            let groups = ["", "[\"default/g0\", \"default/g1\"]"][usize::from(shape % 2)];
+            annotations["gang.scheduling.koordinator.sh/groups"] = json!(groups);
+        }
+        7 => {
+            annotations["yunikorn.apache.org/task-group-name"] = json!(name);
+            labels["spark-app-selector"] = json!("app");
+            if shape == 0 {
+                annotations["yunikorn.apache.org/task-groups"] =
+                    json!(r#"[{"name": "g0", "minMember": 2}, {"name": "g1", "minMember": 1}]"#);
+            }
+        }
         _ => {}
     }
     match shape {
