@@ -34,7 +34,7 @@ pub(super) enum Word {
 /// The node pool of a group.
 pub(super) fn of(labels: &Labels) -> String {
     let label = labels.get(LABEL).filter(|pool| !pool.is_empty());
-    label.map_or_else(|| DEFAULT.to_owned(), |pool| pool.to_string())
+    label.map_or(DEFAULT, |pool| pool).to_owned()
 }
 
 /// How a gang stands; `None`: as it stood.
@@ -100,17 +100,13 @@ mod tests {
         Map::from_iter([(CONDITIONS.to_owned(), conditions)])
     }
 
+    /// Node pool and number of each.
     fn pools(conditions: &[Value]) -> Vec<(&str, &str)> {
-        let text = |value: &'static str, condition: &'_ Value| condition[value].as_str().is_some();
-        let said = conditions.iter();
-        said.map(|condition| {
-            assert!(text("nodePool", condition) && text("transitionID", condition));
-            (
-                condition["nodePool"].as_str().unwrap(),
-                condition["transitionID"].as_str().unwrap(),
-            )
-        })
-        .collect()
+        let said = conditions.iter().map(|condition| {
+            let text = |field: &str| condition[field].as_str().unwrap();
+            (text("nodePool"), text("transitionID"))
+        });
+        said.collect()
     }
 
     #[test]
