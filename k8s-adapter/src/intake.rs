@@ -33,7 +33,7 @@ use crate::{
 mod fields;
 mod grove;
 mod jobset;
-mod kai;
+pub(crate) mod kai;
 mod koordinator;
 mod kubeflow;
 mod kueue;

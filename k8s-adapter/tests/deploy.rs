@@ -13,7 +13,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 /// All that may be changed: API group, resource, verb. Whoever adds a line says in docs/install.md why.
-const WRITES: [(&str, &str, &str); 11] = [
+const WRITES: [(&str, &str, &str); 12] = [
     ("", "persistentvolumeclaims", "patch"),
     ("", "persistentvolumes", "patch"),
     ("", "pods/binding", "create"),
@@ -23,6 +23,7 @@ const WRITES: [(&str, &str, &str); 11] = [
     ("events.k8s.io", "events", "patch"),
     ("scheduling.k8s.io", "compositepodgroups/status", "patch"),
     ("scheduling.k8s.io", "podgroups/status", "patch"),
+    ("scheduling.run.ai", "podgroups/status", "patch"),
     ("scheduling.volcano.sh", "podgroups", "patch"),
     ("scheduling.x-k8s.io", "podgroups/status", "patch"),
 ];

@@ -127,7 +127,7 @@ impl Cluster {
     /// Reads a cluster and lets the engine decide about it.
     pub(super) fn decided(args: &ClusterArgs, manifests: &[PathBuf]) -> Result<Self, CliError> {
         let mut progress = Progress::new();
-        let mut options = Options {
+        let options = Options {
             levels: args.levels.clone(),
             scheduler_names: args.scheduler_names.clone(),
             ..Options::default()
@@ -142,7 +142,10 @@ impl Cluster {
                     complaints: Vec::new(),
                 });
             }
-            options.is_complete = true;
+            let options = Options {
+                is_complete: true,
+                ..options
+            };
             let documents = args.live.reach.dump()?;
             let dump = |sink: &mut dyn crate::load::Sink| {
                 super::live::pour(documents, sink);

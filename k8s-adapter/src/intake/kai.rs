@@ -24,7 +24,7 @@ use crate::{
     problem::problem,
 };
 
-const SOURCE: &str = "kai";
+pub(crate) const SOURCE: &str = "kai";
 const API_GROUP: &str = "scheduling.run.ai";
 const GROUP_NAME: &str = "pod-group-name";
 const SUB_GROUP: &str = "kai.scheduler/subgroup-name";

@@ -19,11 +19,12 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::events::Regarding;
 use crate::{
     api,
-    intake::{native, scheduler_plugins, volcano},
+    intake::{kai, native, scheduler_plugins, volcano},
     load::Document,
     member::DEFAULT_SCHEDULER,
 };
 
+mod pool;
 mod words;
 mod write;
 
@@ -40,14 +41,16 @@ pub(super) enum Kind {
     Composite,
     Volcano,
     SchedulerPlugins,
+    Kai,
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::Native,
         Self::Composite,
         Self::Volcano,
         Self::SchedulerPlugins,
+        Self::Kai,
     ];
 
     /// What gangs of these objects are called after.
@@ -57,6 +60,7 @@ impl Kind {
             Self::Composite => native::COMPOSITE_SOURCE,
             Self::Volcano => volcano::SOURCE,
             Self::SchedulerPlugins => scheduler_plugins::SOURCE,
+            Self::Kai => kai::SOURCE,
         }
     }
 
@@ -65,6 +69,7 @@ impl Kind {
             Self::Native | Self::Composite => "scheduling.k8s.io",
             Self::Volcano => "scheduling.volcano.sh",
             Self::SchedulerPlugins => "scheduling.x-k8s.io",
+            Self::Kai => "scheduling.run.ai",
         }
     }
 
@@ -110,6 +115,8 @@ struct Object {
     api_version: String,
     uid: String,
     version: String,
+    /// Of KAI's.
+    node_pool: String,
     status: Map<String, Value>,
     /// What it was to say last.
     wanted: Option<Words>,
@@ -132,6 +139,8 @@ struct Metadata {
     uid: String,
     #[serde(default)]
     resource_version: String,
+    #[serde(default, deserialize_with = "api::or_default")]
+    labels: api::Labels,
 }
 
 impl Groups {
@@ -179,6 +188,7 @@ impl Groups {
         let (wanted, sends) = before.map_or((None, None), |before| (before.wanted, before.sends));
         let mut object = Object {
             api_version: document.api_version.clone(),
+            node_pool: pool::of(&read.metadata.labels),
             uid: read.metadata.uid,
             version: read.metadata.resource_version,
             status: read.status,
@@ -275,7 +285,7 @@ impl Object {
         let (Some(wanted), Some(sends)) = (&self.wanted, self.sends) else {
             return;
         };
-        let Some(status) = wanted.change(&self.status) else {
+        let Some(status) = wanted.change(&self.status, &self.node_pool) else {
             self.sends = None;
             return;
         };

@@ -98,6 +98,69 @@ fn groups_of_scheduler_plugins_are_counted_as_their_controller_does() {
     });
 }
 
+/// The definition of KAI's group, as far as the API server needs it.
+const KAI: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: podgroups.scheduling.run.ai}
+spec:
+  group: scheduling.run.ai
+  scope: Namespaced
+  names: {kind: PodGroup, listKind: PodGroupList, plural: podgroups, singular: podgroup}
+  versions:
+  - name: v2alpha2
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
+";
+
+#[test]
+fn groups_of_kai_say_that_they_cannot_be_scheduled_while_that_is_so() {
+    let mut cluster = Cluster::start(&ControlPlane::builder().kwok()).unwrap();
+    cluster.control_plane.apply(KAI).unwrap();
+    cluster.control_plane.create_node(&node("n1", 4)).unwrap();
+    cluster.run(&[]);
+    let apply = |cluster: &Cluster, name: &str, min: u32, gpus: u32| {
+        let group = group(name, min, 2, gpus);
+        let group = group.replace(
+            "scheduling.volcano.sh/v1beta1",
+            "scheduling.run.ai/v2alpha2",
+        );
+        let group = group.replace("scheduling.k8s.io/group-name", "pod-group-name");
+        cluster.control_plane.apply(&group).unwrap();
+    };
+    let conditions = |cluster: &Cluster, name: &str| {
+        let path = "/apis/scheduling.run.ai/v2alpha2/namespaces/default/podgroups";
+        let mut group = cluster.read(&format!("{path}/{name}"));
+        group["status"]["schedulingConditions"].take()
+    };
+    apply(&cluster, "short", 3, 1);
+    apply(&cluster, "a", 2, 1);
+    cluster.wait_until("one runs", || cluster.placed("a-") == (2, 2));
+    apply(&cluster, "b", 2, 3);
+    cluster.wait_until("the other says that it cannot be scheduled", || {
+        let condition = &conditions(&cluster, "b")[0];
+        condition["type"] == "UnschedulableOnNodePool"
+            && condition["nodePool"] == "default"
+            && condition["status"] == "True"
+            && condition["reason"] == "Unschedulable"
+            && condition["transitionID"] == "1"
+    });
+    for name in ["n2", "n3"] {
+        cluster.control_plane.create_node(&node(name, 4)).unwrap();
+    }
+    cluster.wait_until("it says so no more", || {
+        let said = conditions(&cluster, "b");
+        cluster.placed("b-") == (2, 2) && said.as_array().is_some_and(Vec::is_empty)
+    });
+    // Nothing is said of what runs, nor of what is not complete.
+    assert_eq!(conditions(&cluster, "a"), Value::Null);
+    assert_eq!(cluster.why("short-0").0, "WaitingForMembers");
+    assert_eq!(conditions(&cluster, "short"), Value::Null);
+}
+
 #[test]
 fn native_groups_say_whether_they_were_scheduled() {
     let builder = ControlPlane::builder()

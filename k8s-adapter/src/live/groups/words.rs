@@ -8,6 +8,10 @@
 //! - Volcano: `Inqueue` for each group that may have pods, `Running`, `Unknown` for one that ran and is short
 //!   of members, `Completed`; its counters; the conditions `Unschedulable` and `Scheduled`.
 //! - scheduler-plugins: the phases as its own controller counts them, so that the two agree.
+//! - KAI: that the group cannot be scheduled, once it is complete and nothing of it has a place; see
+//!   [`pool`](super::pool).
+//!
+//! Koordinator's groups have no objects, or those of scheduler-plugins; Grove counts by itself.
 
 use gangline::{
     engine::{GangView, MemberState, MemberView},
@@ -16,7 +20,7 @@ use gangline::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{super::report::timestamp, Kind};
+use super::{super::report::timestamp, Kind, pool};
 
 /// Since when a group of scheduler-plugins is tried.
 const START_TIME: &str = "scheduleStartTime";
@@ -26,6 +30,7 @@ const START_TIME: &str = "scheduleStartTime";
 pub(super) struct Words {
     fields: Vec<(&'static str, Value)>,
     conditions: Vec<Condition>,
+    on_node_pool: Option<pool::Word>,
 }
 
 /// One of its conditions.
@@ -57,6 +62,10 @@ pub(super) fn words(
         }
         Kind::Volcano => Some(volcano(gang, reason, status)),
         Kind::SchedulerPlugins => Some(scheduler_plugins(gang, status)),
+        Kind::Kai => pool::word(gang, reason).map(|word| Words {
+            on_node_pool: Some(word),
+            ..Words::default()
+        }),
     }
 }
 
@@ -97,13 +106,13 @@ fn native(
         (word, why.with_code())
     };
     Some(Words {
-        fields: Vec::new(),
         conditions: vec![Condition {
             kind: condition,
             is_true: is_scheduled,
             reason: reason.into(),
             message,
         }],
+        ..Words::default()
     })
 }
 
@@ -160,7 +169,11 @@ fn volcano(gang: &GangView<'_>, reason: Option<&Reason>, status: &Map<String, Va
     }
     let mut fields = counts.fields().to_vec();
     fields.push(("phase", phase.into()));
-    Words { fields, conditions }
+    Words {
+        fields,
+        conditions,
+        ..Words::default()
+    }
 }
 
 fn scheduler_plugins(gang: &GangView<'_>, status: &Map<String, Value>) -> Words {
@@ -190,7 +203,7 @@ fn scheduler_plugins(gang: &GangView<'_>, status: &Map<String, Value>) -> Words 
     }
     Words {
         fields,
-        conditions: Vec::new(),
+        ..Words::default()
     }
 }
 
@@ -244,8 +257,9 @@ fn says<'a>(condition: &'a Value, kind: &str) -> Option<&'a str> {
 }
 
 impl Words {
-    /// The change that makes a status say this, as a merge patch; `None` when it does.
-    pub(super) fn change(&self, status: &Map<String, Value>) -> Option<Value> {
+    /// The change that makes a status say this, as a merge patch; `None` when it does. `node_pool`: that of
+    /// a group of KAI's.
+    pub(super) fn change(&self, status: &Map<String, Value>, node_pool: &str) -> Option<Value> {
         let mut change = Map::new();
         for (field, value) in &self.fields {
             let known = status.get(*field);
@@ -265,6 +279,11 @@ impl Words {
         }
         if is_new {
             change.insert("conditions".into(), all.into());
+        }
+        if let Some(word) = &self.on_node_pool
+            && let Some(all) = word.put(status, node_pool)
+        {
+            change.insert(pool::CONDITIONS.into(), all.into());
         }
         (!change.is_empty()).then(|| change.into())
     }

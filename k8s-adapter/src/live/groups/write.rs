@@ -154,7 +154,7 @@ impl Write {
         } = &self.key;
         let plural = match kind {
             Kind::Composite => "compositepodgroups",
-            Kind::Native | Kind::Volcano | Kind::SchedulerPlugins => "podgroups",
+            Kind::Native | Kind::Volcano | Kind::SchedulerPlugins | Kind::Kai => "podgroups",
         };
         let path = format!("/apis/{}/namespaces/{namespace}/{plural}", self.api_version);
         let request = kube::core::Request::new(path);
