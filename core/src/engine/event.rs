@@ -10,7 +10,7 @@ use crate::{
     device::{CardRequestError, NodeCardsError},
     gang::{GangKey, GangSpec, PodSpec},
     place::worth::PriceList,
-    units::Uid,
+    units::{Nanos, Uid},
 };
 
 /// Something that happened outside.
@@ -70,6 +70,35 @@ pub enum Event {
         /// The pod.
         pod: Uid,
     },
+    /// A scheduler that stopped left a clock like this: what is left of it now is no more. It says nothing
+    /// about a group that is not there, is another one of its name, or runs another clock by now.
+    ClockLeft(ClockLeft),
+}
+
+/// What is left of the clock that runs for a group: data that outlives a scheduler, so that a group does
+/// not get its time anew with each start of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ClockLeft {
+    /// The group.
+    pub key: GangKey,
+    /// Its identity.
+    pub uid: Uid,
+    /// Which clock.
+    pub clock: Clock,
+    /// How much is left of it.
+    pub left: Nanos,
+}
+
+/// A clock of [`gang::life`](crate::gang::life).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum Clock {
+    /// How long a complete group may wait.
+    Schedule,
+    /// How long holds may stay open and members may run below the minimum.
+    Deadline,
 }
 
 /// Why an event was refused. The engine is as it was before.

@@ -620,7 +620,8 @@ impl Waiting {
             Event::Namespace { .. }
             | Event::Prices(_)
             | Event::BindFailed { .. }
-            | Event::BindWithdrawn { .. } => false,
+            | Event::BindWithdrawn { .. }
+            | Event::ClockLeft(_) => false,
         }
     }
 }

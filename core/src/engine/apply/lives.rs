@@ -1,14 +1,26 @@
 //! Feeding lives their events, and carrying out what they say.
 
+use alloc::vec::Vec;
+
 use super::super::{
     Scheduler,
+    event::{Clock, ClockLeft},
     store::{Charge, Gang, GangIx, Pod, PodIx, Purpose},
     view::MemberState,
 };
 use crate::{
     device::Devices,
     gang::life::{self, Command, Commands},
+    units::Nanos,
 };
+
+/// The clock that runs, if one does.
+fn clock_of(life: life::Life) -> Clock {
+    match life.phase() {
+        life::Phase::Queued => Clock::Schedule,
+        _ => Clock::Deadline,
+    }
+}
 
 impl Scheduler {
     /// Tells a gang's life that facts changed.
@@ -72,6 +84,45 @@ impl Scheduler {
             self.drive(gang, life::Event::Changed);
         }
         commands
+    }
+
+    /// Shortens the clock that runs for a group to what was left of it.
+    pub(super) fn apply_clock_left(&mut self, known: &ClockLeft) {
+        let Some(&gang) = self.gang_by_key.get(&known.key) else {
+            return;
+        };
+        let Some(entry) = self.gangs.get(gang.0) else {
+            return;
+        };
+        let same = entry.uid == known.uid && clock_of(entry.life) == known.clock;
+        let Some(left) = entry.life.expires_in().filter(|_| same) else {
+            return;
+        };
+        // What runs out does so in the next decision, not here.
+        let too_much = left.saturating_sub(known.left.max(Nanos(1)));
+        if too_much > Nanos::ZERO {
+            self.drive(gang, life::Event::Elapsed(too_much));
+        }
+    }
+
+    /// The clocks that run for groups, as of [`now`](Self::now), by group. Cost: these groups.
+    pub fn clocks_left(&self) -> Vec<ClockLeft> {
+        let gangs = self.clocks.iter().filter_map(|gang| self.gangs.get(gang.0));
+        let clocks = gangs.filter_map(|gang| {
+            let since = gang.clock_fed.map(|fed| self.now.saturating_sub(fed));
+            Some(ClockLeft {
+                key: gang.key.as_deref()?.clone(),
+                uid: gang.uid,
+                clock: clock_of(gang.life),
+                left: gang
+                    .life
+                    .expires_in()?
+                    .saturating_sub(since.unwrap_or_default()),
+            })
+        });
+        let mut clocks: Vec<ClockLeft> = clocks.collect();
+        clocks.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        clocks
     }
 
     pub(super) fn rules(&self, gang: &Gang) -> life::Rules {

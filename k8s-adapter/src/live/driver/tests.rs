@@ -291,6 +291,57 @@ fn a_bind_that_is_refused_pauses_and_says_so() {
 }
 
 #[test]
+fn a_bind_that_is_tried_again_says_so_once_for_each_answer() {
+    let mut harness = Harness::started();
+    harness.node("n1", "");
+    harness.group("g", "minMember: 2");
+    for pod in ["g-0", "g-1"] {
+        harness.annotated_pod(pod, "", "scheduling.k8s.io/group-name: g");
+    }
+    let plan = harness.turn_with([]).pop().expect("a plan");
+    assert!(plan.ticket.start());
+    assert_eq!(harness.told(), []);
+    let number = plan.binds[0].plan;
+    let retrying = |message: &str| Report {
+        plan: number,
+        pod: uid("g-1"),
+        outcome: Outcome::Retrying {
+            message: message.into(),
+        },
+    };
+    let says = |message: &str| {
+        let message = format!("BindRetrying: binding to n1 is tried again: {message}");
+        vec![("g-1".to_owned(), message)]
+    };
+    assert!(harness.turn_with([retrying("no leader")]).is_empty());
+    assert_eq!(harness.told(), says("no leader"));
+    let mut status = String::new();
+    while let Ok(told) = harness.statuses.try_recv() {
+        if let Told::Status(write) = told {
+            status = write.status.to_string();
+        }
+    }
+    assert!(status.contains("BindRetrying"), "{status}");
+    // Nothing new is nothing to say, also when something else changes.
+    assert!(harness.turn_with([retrying("no leader")]).is_empty());
+    assert_eq!(harness.told(), []);
+    harness.annotated_pod("g-0", "nodeName: n1,", "scheduling.k8s.io/group-name: g");
+    assert!(harness.turn().is_empty());
+    assert_eq!(harness.told(), []);
+    assert!(harness.turn_with([retrying("too many")]).is_empty());
+    assert_eq!(harness.told(), says("too many"));
+    let pending = harness.driver.storyteller.pending();
+    assert_eq!(pending.pods.get("BindRetrying"), Some(&1));
+    assert_eq!(pending.groups.get("BindRetrying"), Some(&1));
+    harness.annotated_pod("g-1", "nodeName: n1,", "scheduling.k8s.io/group-name: g");
+    assert!(harness.turn().is_empty());
+    assert_eq!(harness.told(), []);
+    let pending = harness.driver.storyteller.pending();
+    assert_eq!(pending.pods.get("BindRetrying"), Some(&0));
+    assert_eq!(pending.groups.get("BindRetrying"), Some(&0));
+}
+
+#[test]
 fn levels_follow_what_nodes_and_groups_speak_of() {
     let mut harness = Harness::started();
     let levels = |harness: &Harness| harness.driver.scheduler.config().levels.join(" ");
