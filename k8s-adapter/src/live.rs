@@ -36,6 +36,7 @@ mod answers;
 mod bind;
 mod catalog;
 mod clock;
+mod clocks;
 mod driver;
 mod dump;
 mod events;
@@ -58,6 +59,7 @@ pub use answers::ask;
 use bind::Binder;
 use catalog::Catalog;
 use clock::Clock;
+use clocks::Clocks;
 use driver::{Driver, Lines};
 pub use dump::dump;
 use events::Events;
@@ -175,10 +177,11 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
             }
         }
     };
+    let clocks = Clocks::new(Clock::start());
     let mut lease = options
         .election
         .as_ref()
-        .map(|election| Lease::new(client.clone(), election));
+        .map(|election| Lease::new(client.clone(), election, clocks.clone()));
     let work = async {
         let mut stop = pin!(stop);
         let fence = match &mut lease {
@@ -203,6 +206,7 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
             health,
             metrics,
             asked,
+            clocks,
         };
         schedule(client, fence, &options, parts, stop, lost).await
     };
@@ -223,6 +227,7 @@ struct Parts {
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     asked: mpsc::Receiver<Question>,
+    clocks: Clocks,
 }
 
 /// Schedules until `stop` ends, or `lost`: then nothing is finished, since others have begun.
@@ -238,6 +243,7 @@ async fn schedule(
         health,
         metrics,
         asked,
+        clocks,
     } = parts;
     let requests = Requests::new(client.clone(), fence);
     let (lines, ends) = Lines::open(WAITING_CHANGES);
@@ -246,7 +252,7 @@ async fn schedule(
     let driver = Driver::new(
         names,
         options.engine.clone(),
-        Clock::start(),
+        clocks,
         &lines,
         health,
         Arc::clone(&metrics),

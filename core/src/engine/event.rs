@@ -8,7 +8,10 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String};
 use crate::{
     cluster::NodeSpec,
     device::{CardRequestError, NodeCardsError},
-    gang::{GangKey, GangSpec, PodSpec},
+    gang::{
+        GangKey, GangSpec, PodSpec,
+        life::{Life, Phase},
+    },
     place::worth::PriceList,
     units::{Nanos, Uid},
 };
@@ -99,6 +102,16 @@ pub enum Clock {
     Schedule,
     /// How long holds may stay open and members may run below the minimum.
     Deadline,
+}
+
+impl Clock {
+    /// Which one runs in a life, if one does.
+    pub(crate) const fn of(life: Life) -> Self {
+        match life.phase() {
+            Phase::Queued => Self::Schedule,
+            _ => Self::Deadline,
+        }
+    }
 }
 
 /// Why an event was refused. The engine is as it was before.

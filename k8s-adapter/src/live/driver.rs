@@ -28,7 +28,7 @@ use tracing::{debug, info, info_span, warn};
 
 use super::{
     bind::{Bind, Outcome, Plan, Report, Ticket},
-    clock::Clock,
+    clocks::Clocks,
     events::{Event as Telling, Events, Reason},
     evict::Eviction,
     groups::{Groups, Told},
@@ -127,7 +127,7 @@ impl Lines {
 pub(super) struct Driver {
     mirror: Mirror,
     scheduler: Scheduler,
-    clock: Clock,
+    clocks: Clocks,
     plans: UnboundedSender<Plan>,
     preparing: Preparing,
     evictions: UnboundedSender<Eviction>,
@@ -161,7 +161,7 @@ impl Driver {
     pub(super) fn new(
         scheduler_names: BTreeSet<String>,
         config: Config,
-        clock: Clock,
+        clocks: Clocks,
         lines: &Lines,
         health: Arc<Health>,
         metrics: Arc<Metrics>,
@@ -169,7 +169,7 @@ impl Driver {
         Self {
             mirror: Mirror::new(scheduler_names.iter().cloned()),
             scheduler: Scheduler::new(config),
-            clock,
+            clocks,
             plans: lines.plans.clone(),
             preparing: Preparing::new(lines.volumes.clone()),
             evictions: lines.evictions.clone(),
@@ -201,7 +201,7 @@ impl Driver {
         loop {
             let sleep = async {
                 match deadline {
-                    Some(time) => time::sleep_until(self.clock.instant(time).into()).await,
+                    Some(time) => time::sleep_until(self.clocks.clock().instant(time).into()).await,
                     None => std::future::pending().await,
                 }
             };
@@ -307,9 +307,9 @@ impl Driver {
             if self.awaited.is_none_or(|awaited| self.listed < awaited) {
                 return None;
             }
-            self.has_started = true;
             info!("the cluster is known; deciding");
         }
+        let is_first = !std::mem::replace(&mut self.has_started, true);
         let events = self.mirror.settle();
         for complaint in self.mirror.complaints() {
             debug!("{complaint}");
@@ -326,7 +326,13 @@ impl Driver {
                 warn!("an object cannot be used: {rejection}");
             }
         }
-        let now = self.clock.now();
+        if is_first {
+            for left in self.clocks.take() {
+                // The engine refuses no such event.
+                let _ = self.scheduler.apply(Event::ClockLeft(left));
+            }
+        }
+        let now = self.clocks.clock().now();
         let scheduler = &self.scheduler;
         let is_held = |pod| scheduler.state_of(pod) == Some(MemberState::Planned);
         let looked = self.preparing.look(&self.mirror, now, is_held);
@@ -351,6 +357,7 @@ impl Driver {
         let binding = &self.binding;
         let is_binding = |pod| binding.contains_key(&pod);
         let frees = self.preparing.let_go(&mut self.mirror, is_binding);
+        self.clocks.note(&self.scheduler);
         self.health.decides();
         // Others may have waited for what was kept for volumes.
         let at_once = frees.then_some(now);
@@ -535,7 +542,7 @@ impl Driver {
             nodes,
         });
         info!(members = binds.len(), "placed");
-        let now = self.clock.now();
+        let now = self.clocks.clock().now();
         let plan = Plan { ticket, binds };
         let looked = self.preparing.start(plan, &mut self.mirror, now);
         self.go_on(looked);

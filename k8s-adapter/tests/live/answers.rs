@@ -85,7 +85,7 @@ fn a_bind_that_always_fails_for_now_says_so_once() {
         ("failed", (Fate::Answered(500), "the test says 500")),
         ("throttled", (Fate::Throttled(1), "Too many requests")),
         ("broken", (Fate::Unsent, "")),
-        ("silent", (Fate::Silent, "deadline has elapsed")),
+        ("silent", (Fate::Silent, "no answer in time")),
     ]);
     let by_gang = fates.clone();
     let proxy = cluster.proxy(move |writes| {

@@ -1,7 +1,5 @@
 //! Feeding lives their events, and carrying out what they say.
 
-use alloc::vec::Vec;
-
 use super::super::{
     Scheduler,
     event::{Clock, ClockLeft},
@@ -13,14 +11,6 @@ use crate::{
     gang::life::{self, Command, Commands},
     units::Nanos,
 };
-
-/// The clock that runs, if one does.
-fn clock_of(life: life::Life) -> Clock {
-    match life.phase() {
-        life::Phase::Queued => Clock::Schedule,
-        _ => Clock::Deadline,
-    }
-}
 
 impl Scheduler {
     /// Tells a gang's life that facts changed.
@@ -94,7 +84,7 @@ impl Scheduler {
         let Some(entry) = self.gangs.get(gang.0) else {
             return;
         };
-        let same = entry.uid == known.uid && clock_of(entry.life) == known.clock;
+        let same = entry.uid == known.uid && Clock::of(entry.life) == known.clock;
         let Some(left) = entry.life.expires_in().filter(|_| same) else {
             return;
         };
@@ -103,26 +93,6 @@ impl Scheduler {
         if too_much > Nanos::ZERO {
             self.drive(gang, life::Event::Elapsed(too_much));
         }
-    }
-
-    /// The clocks that run for groups, as of [`now`](Self::now), by group. Cost: these groups.
-    pub fn clocks_left(&self) -> Vec<ClockLeft> {
-        let gangs = self.clocks.iter().filter_map(|gang| self.gangs.get(gang.0));
-        let clocks = gangs.filter_map(|gang| {
-            let since = gang.clock_fed.map(|fed| self.now.saturating_sub(fed));
-            Some(ClockLeft {
-                key: gang.key.as_deref()?.clone(),
-                uid: gang.uid,
-                clock: clock_of(gang.life),
-                left: gang
-                    .life
-                    .expires_in()?
-                    .saturating_sub(since.unwrap_or_default()),
-            })
-        });
-        let mut clocks: Vec<ClockLeft> = clocks.collect();
-        clocks.sort_unstable_by(|one, other| one.key.cmp(&other.key));
-        clocks
     }
 
     pub(super) fn rules(&self, gang: &Gang) -> life::Rules {
