@@ -27,8 +27,9 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use tokio::{
-    sync::{mpsc, watch as signal},
-    time,
+    runtime::Handle,
+    sync::{mpsc, oneshot, watch as signal},
+    task, time,
 };
 use tracing::info;
 
@@ -37,6 +38,7 @@ mod bind;
 mod catalog;
 mod clock;
 mod clocks;
+mod complaints;
 mod driver;
 mod dump;
 mod events;
@@ -266,7 +268,18 @@ async fn schedule(
     );
 
     let catalog = tokio::spawn(Catalog::new(client, ends.changes, Arc::clone(&metrics)).keep());
-    let driver = tokio::spawn(driver.drive(lines, asked));
+    // On a thread of its own: a long search must keep nobody from renewing the lease or hearing answers,
+    // however few threads the others have.
+    let (driver_ends, ended) = oneshot::channel::<()>();
+    let driver = task::spawn_blocking(move || {
+        Handle::current().block_on(async {
+            tokio::select! {
+                () = driver.drive(lines, asked) => {}
+                // Told to, or whoever would tell is gone.
+                _ = ended => {}
+            }
+        });
+    });
     let mut binder = tokio::spawn(binder.work(ends.plans));
     let evictor = tokio::spawn(evict::work(
         requests.clone(),
@@ -278,14 +291,13 @@ async fn schedule(
     let statuses = tokio::spawn(groups::work(requests.clone(), ends.statuses));
     let events = tokio::spawn(events::work(requests.clone(), ends.events, metrics));
     let reporter = tokio::spawn(report::work(requests, ends.news));
-    let driver_ends = driver.abort_handle();
     let mut lost = pin!(lost);
 
     tokio::select! {
         () = stop => {
             info!("stopping: what is being bound is bound, nothing new is decided");
             // The driver's end of the plans goes with it; then the binder ends with what it has.
-            driver_ends.abort();
+            drop(driver_ends);
             tokio::select! {
                 _ = time::timeout(LAST_BINDS, binder) => Ok(()),
                 () = &mut lost => Err(LiveError::LeaseLost),

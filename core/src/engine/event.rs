@@ -158,3 +158,15 @@ pub enum Rejection {
         limit: u64,
     },
 }
+
+impl Rejection {
+    /// Kind and name of the object at fault, or what there is too much of.
+    pub fn object(&self) -> &str {
+        match self {
+            Self::Invalid { object, .. }
+            | Self::Cards { object, .. }
+            | Self::NodeCards { object, .. } => object,
+            Self::Capacity { what, .. } => what,
+        }
+    }
+}

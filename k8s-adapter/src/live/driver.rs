@@ -11,7 +11,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use gangline::{
@@ -29,6 +29,7 @@ use tracing::{debug, info, info_span, warn};
 use super::{
     bind::{Bind, Outcome, Plan, Report, Ticket},
     clocks::Clocks,
+    complaints::Complaints,
     events::{Event as Telling, Events, Reason},
     evict::Eviction,
     groups::{Groups, Told},
@@ -53,6 +54,8 @@ mod tests;
 
 /// So many changes are taken in before the next decision.
 const AT_A_TIME: usize = 8192;
+/// Who waits to be told why he waits is told although something changes all the time, after this.
+const UNTOLD: Duration = Duration::from_millis(500);
 /// More rounds of decisions than this are not made in one go: each one places or refuses something.
 const ROUNDS: u32 = 1000;
 
@@ -138,6 +141,7 @@ pub(super) struct Driver {
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     starts: Starts,
+    complaints: Complaints,
     /// Watches that have to list before the first decision, once that is known, and those that have.
     awaited: Option<usize>,
     listed: usize,
@@ -184,6 +188,7 @@ impl Driver {
             health,
             starts: Starts::new(Arc::clone(&metrics)),
             metrics,
+            complaints: Complaints::default(),
             awaited: None,
             listed: 0,
             has_started: false,
@@ -198,6 +203,8 @@ impl Driver {
         let mut changes = Vec::with_capacity(AT_A_TIME);
         let mut reports = Vec::new();
         let mut deadline: Option<Nanos> = None;
+        // When there was nothing better to do than to tell.
+        let mut idle = Instant::now();
         loop {
             let sleep = async {
                 match deadline {
@@ -224,8 +231,8 @@ impl Driver {
                     continue;
                 }
                 () = std::future::ready(()), if self.storyteller.has_more() => {
-                    self.storyteller
-                        .tell_next(&mut self.scheduler, &mut self.groups);
+                    idle = Instant::now();
+                    self.tell_next();
                     tokio::task::yield_now().await;
                     continue;
                 }
@@ -244,9 +251,27 @@ impl Driver {
                 self.take(change);
             }
             deadline = self.turn(reports.drain(..));
-            let lasted = since.elapsed().as_secs_f64();
-            self.metrics.decision_seconds.observe(lasted);
+            let lasted = since.elapsed();
+            self.metrics.decision_seconds.observe(lasted.as_secs_f64());
+            // However much changes, who asks is answered, and a part of the time goes to who waits.
+            while let Ok(question) = questions.try_recv() {
+                self.answer(question);
+            }
+            if !self.storyteller.has_more() {
+                idle = Instant::now();
+            } else if idle.elapsed() > UNTOLD {
+                let until = Instant::now() + lasted / 2;
+                self.tell_next();
+                while self.storyteller.has_more() && Instant::now() < until {
+                    self.tell_next();
+                }
+            }
         }
+    }
+
+    fn tell_next(&mut self) {
+        self.storyteller
+            .tell_next(&mut self.scheduler, &mut self.groups);
     }
 
     fn answer(&mut self, question: Question) {
@@ -277,11 +302,15 @@ impl Driver {
                 uid,
             } => {
                 self.groups.forget_pod(uid);
+                self.complaints.forget("Pod", &namespace, &name);
                 self.storyteller.forget(uid);
                 self.mirror.pod_gone(&namespace, &name, uid);
             }
             Change::Node(node) => self.mirror.node(&node),
-            Change::NodeGone { name } => self.mirror.node_gone(&name),
+            Change::NodeGone { name } => {
+                self.complaints.forget("Node", "", &name);
+                self.mirror.node_gone(&name);
+            }
             Change::Object(document) => {
                 self.groups.see(&document);
                 self.mirror.object(document);
@@ -293,10 +322,11 @@ impl Driver {
                 name,
             } => {
                 self.groups.forget(&group, &kind, &namespace, &name);
+                self.complaints.forget(&kind, &namespace, &name);
                 self.mirror.object_gone(&group, &kind, &namespace, &name);
             }
             Change::Unreadable { object, fault } => {
-                warn!("{object} cannot be read and counts for nothing: {fault}");
+                self.complaints.refuse(&object, &fault);
             }
         }
     }
@@ -312,7 +342,7 @@ impl Driver {
         let is_first = !std::mem::replace(&mut self.has_started, true);
         let events = self.mirror.settle();
         for complaint in self.mirror.complaints() {
-            debug!("{complaint}");
+            self.complaints.say(&complaint);
         }
         self.set_levels(&events);
         for report in reports {
@@ -323,7 +353,8 @@ impl Driver {
             self.withdraw_if_stale(&event);
             self.storyteller.note(&event, &self.scheduler);
             if let Err(rejection) = self.scheduler.apply(event) {
-                warn!("an object cannot be used: {rejection}");
+                let fault = rejection.to_string();
+                self.complaints.refuse(rejection.object(), &fault);
             }
         }
         if is_first {
