@@ -1,6 +1,6 @@
 # What a contributor needs, by name. The checks themselves are in .ci/check.
 .DEFAULT_GOAL := help
-.PHONY: help test live fmt lint docs proof features deny deploy fuzz controlplane bench bench-cluster bench-gate oracle clean
+.PHONY: help test live fmt lint docs proof features deny deploy fuzz controlplane owners bench bench-cluster bench-gate oracle clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -37,6 +37,9 @@ fuzz: ## fuzz every target for FUZZ_SECONDS (60) each
 
 controlplane: ## build the Kubernetes programs that tests run (minutes at first); prints where
 	@.ci/controlplane
+
+owners: ## JobSets and LeaderWorkerSets by their own controllers, built first (a quarter of an hour at first); not in CI
+	@.ci/check owners
 
 bench: ## micro-benchmarks and bytes per object; see docs/performance.md
 	cargo bench --locked --package gangline-benches

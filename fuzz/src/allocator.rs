@@ -89,10 +89,17 @@ impl Node {
             count,
             model: (*pick(&PRODUCTS, self.product)).into(),
             memory_mib: if self.product & 0x80 == 0 { 0 } else { 12_000 },
+            most_shares: u32::from(self.product >> 5 & 3),
             ..NodeCards::default()
         };
         if self.pairs {
-            let side = |card: u32| (0..count).map(move |other| link(card, other));
+            // A T4 has no NVLink.
+            let joined = if cards.model == "Tesla-T4" {
+                "PIX"
+            } else {
+                "NV4"
+            };
+            let side = |card: u32| (0..count).map(move |other| link(card, other, joined));
             let rows = (0..count).map(|card| side(card).collect::<Vec<_>>().join(" "));
             let text = rows.collect::<Vec<_>>().join("\n");
             cards.links = LinkMatrix::from_text(&text).ok();
@@ -130,11 +137,11 @@ impl Node {
     }
 }
 
-/// Pairs of cards joined by four links, all else through the processors.
-fn link(card: u32, other: u32) -> String {
+/// Pairs of cards joined by a link of their own, all else through the processors.
+fn link(card: u32, other: u32, joined: &str) -> String {
     let name = match (card == other, card / 2 == other / 2) {
         (true, _) => "X",
-        (_, true) => "NV4",
+        (_, true) => joined,
         _ => "SYS",
     };
     name.into()

@@ -16,6 +16,8 @@ use serde::Serialize;
 use crate::{output::GangReport, picture};
 
 mod cards;
+#[cfg(feature = "live")]
+mod check;
 mod cluster;
 #[cfg(feature = "live")]
 mod live;
@@ -31,7 +33,7 @@ mod why;
 enum Ending {
     /// All placed, or all expectations hold.
     Good = 0,
-    /// An error, or an expectation that does not hold.
+    /// An error, an expectation that does not hold, or a difference.
     Error = 1,
     /// Something waits.
     Waits = 2,
@@ -74,6 +76,12 @@ enum CliError {
     #[error(transparent)]
     Live(#[from] crate::live::LiveError),
     #[cfg(feature = "live")]
+    #[error("no scheduler answers at {address}: {message}")]
+    Unanswered {
+        address: std::net::SocketAddr,
+        message: String,
+    },
+    #[cfg(feature = "live")]
     #[error("{path}: {message}")]
     Config { path: String, message: String },
     #[cfg(feature = "live")]
@@ -107,6 +115,8 @@ enum Command {
     Simulate(simulate::Args),
     #[cfg(feature = "live")]
     Run(run::Args),
+    #[cfg(feature = "live")]
+    Check(check::Args),
     Cards(cards::Args),
     /// Print the completion script for a shell
     Completions {
@@ -154,6 +164,8 @@ pub fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(&args),
         #[cfg(feature = "live")]
         Command::Run(args) => run::run(args),
+        #[cfg(feature = "live")]
+        Command::Check(args) => check::run(&args),
         Command::Cards(args) => cards::run(&args),
         Command::Completions { shell } => completions(shell),
         Command::Man { dir } => man(dir),

@@ -9,7 +9,7 @@
 //!
 //! To add a dialect: write its file, add it to [`dialects`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
     cluster::NodeSpec,
@@ -112,8 +112,20 @@ pub trait Dialect: Send {
         Vec::new()
     }
 
-    /// Its groups as gangs, ordered by key. Sets the role of each member, and its gang where that is
-    /// another than the one that the pod names.
+    /// The group that an object of one of its kinds makes, where it is about no other group.
+    fn group_of(&self, kind: &str, namespace: &str, name: &str) -> Option<GangKey> {
+        let _ = (kind, namespace, name);
+        None
+    }
+
+    /// Whether what becomes of a group that pods name depends on other groups too.
+    fn depends_on_others(&self, group: &GangKey) -> bool {
+        let _ = group;
+        false
+    }
+
+    /// Its groups as gangs, those that are [asked for](Surroundings::only), ordered by key. Sets the role
+    /// of each member, and its gang where that is another than the one that the pod names.
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec>;
 }
 
@@ -266,6 +278,9 @@ pub struct Surroundings<'a> {
     pub priority_class: &'a dyn Fn(&str) -> Option<i32>,
     /// An annotation of an owner: namespace, kind, name, annotation.
     pub owner_annotation: &'a dyn Fn(&str, &str, &str, &str) -> Option<String>,
+    /// The groups that are asked for, which are all that the roster has; `None`: all that there are. None
+    /// of them [depends on others](Dialect::depends_on_others).
+    pub only: Option<&'a BTreeSet<GangKey>>,
     /// Complaints go here.
     pub complaints: &'a mut Vec<Complaint>,
 }

@@ -39,6 +39,7 @@ mod catalog;
 mod clock;
 mod clocks;
 mod complaints;
+mod differences;
 mod driver;
 mod dump;
 mod events;
@@ -57,11 +58,12 @@ mod storyteller;
 mod volumes;
 mod watch;
 
-pub use answers::ask;
+pub use answers::{ask, ask_for_names};
 use bind::Binder;
 use catalog::Catalog;
 use clock::Clock;
 use clocks::Clocks;
+pub use differences::{Difference, Differences, differences};
 use driver::{Driver, Lines};
 pub use dump::dump;
 use events::Events;
@@ -174,7 +176,8 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
         match options.answer {
             None => std::future::pending().await,
             Some(address) => {
-                let served = answers::serve(address, known.clone(), stopped()).await;
+                let names = options.scheduler_names.clone();
+                let served = answers::serve(address, known.clone(), names, stopped()).await;
                 served.map_err(failed("--answer", address))
             }
         }

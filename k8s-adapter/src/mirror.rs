@@ -4,8 +4,8 @@
 //! their `_gone` twins; [`Mirror::settle`] hands over the [`Event`]s that bring an engine up to date. What
 //! a change touches is worked out anew with the functions that read a dump, and compared with what the
 //! engine was told: so any order of changes ends in what [`world`](crate::world) makes of a fresh list.
-//! Groups are settled a namespace at a time, since no group spans two. Nothing here waits, talks to
-//! anybody or decides.
+//! A pod's change touches its group, that of an object all groups of its namespace, since no group spans
+//! two. Nothing here waits, talks to anybody or decides.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -75,8 +75,12 @@ struct Namespace {
     pods: BTreeMap<String, Pod>,
     /// Groups as the engine was told of them.
     told: BTreeMap<GangKey, GangSpec>,
-    /// A group, or a pod that names one, is not what it was.
+    /// Pods by the group that they name.
+    linked: BTreeMap<GangKey, BTreeSet<String>>,
+    /// An object that makes groups is not what it was.
     groups_changed: bool,
+    /// Groups of which some pod is not what it was.
+    changed_links: BTreeSet<GangKey>,
     /// Pods without a group that are not what they were.
     changed_pods: BTreeSet<String>,
 }
@@ -141,10 +145,9 @@ impl Mirror {
         self.volumes
             .note_pod(&name.0, &name.1, &member.volumes, Some(spec));
         let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name.0);
-        namespace.touch(&name.1, member.link.is_some());
-        if let Some(known) = namespace.pods.get_mut(&name.1) {
-            let before = mem::replace(&mut known.member, member);
-            namespace.groups_changed |= before.link.is_some();
+        let after = link_of(&member);
+        let before = if let Some(known) = namespace.pods.get_mut(&name.1) {
+            link_of(&mem::replace(&mut known.member, member))
         } else {
             let pod = Pod {
                 member,
@@ -152,8 +155,11 @@ impl Mirror {
                 judged: None,
                 keeps_judged: false,
             };
-            namespace.pods.insert(name.1, pod);
-        }
+            namespace.pods.insert(name.1.clone(), pod);
+            None
+        };
+        namespace.relink(&name.1, before, after);
+        namespace.touch(&name.1);
         self.changed_namespaces.insert(name.0);
     }
 
@@ -173,7 +179,7 @@ impl Mirror {
         };
         let volumes = &pod.member.volumes;
         self.volumes.note_pod(namespace, name, volumes, None);
-        known.groups_changed |= pod.member.link.is_some();
+        known.relink(name, link_of(&pod.member), None);
         known.changed_pods.remove(name);
         if pod.told.is_some() {
             self.events.push(Event::PodGone { uid });
@@ -223,9 +229,9 @@ impl Mirror {
             let touched = members.filter(|member| {
                 !member.given.is_empty() && member.spec.node.as_deref() == Some(node)
             });
-            let touched = touched.map(|member| (member.spec.name.clone(), member.link.is_some()));
-            for (pod, is_linked) in touched.collect::<Vec<_>>() {
-                namespace.touch(&pod, is_linked);
+            let touched = touched.map(|member| member.spec.name.clone());
+            for pod in touched.collect::<Vec<_>>() {
+                namespace.touch(&pod);
                 self.changed_namespaces.insert(name.clone());
             }
         }
@@ -288,10 +294,21 @@ impl Mirror {
             Ok(Target::Group(number)) => {
                 let name = document.namespace.clone();
                 let namespace = namespace_of(&mut self.namespaces, &self.clusterwide, &name);
-                namespace.groups_changed = true;
-                self.changed_namespaces.insert(name);
                 if let Some(dialect) = namespace.dialects.get_mut(number) {
-                    dialect.take(&document, Nanos::ZERO)?;
+                    let alone = |dialect: &dyn Dialect| {
+                        let group = dialect.group_of(&document.kind, &name, &document.name);
+                        group.filter(|group| !dialect.depends_on_others(group))
+                    };
+                    let before = alone(&**dialect);
+                    let outcome = dialect.take(&document, Nanos::ZERO);
+                    match before.and(alone(&**dialect)) {
+                        Some(group) => {
+                            namespace.changed_links.insert(group);
+                        }
+                        None => namespace.groups_changed = true,
+                    }
+                    self.changed_namespaces.insert(name);
+                    outcome?;
                 }
             }
             Ok(Target::Node | Target::Pod | Target::Nobody) => {}
@@ -309,6 +326,12 @@ impl Mirror {
     pub fn object_gone(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
         if let Some(kind) = kinds::of_volumes(group, kind) {
             self.volumes.forget(kind, namespace, name);
+            return;
+        }
+        if kinds::is_priority_class(group, kind) {
+            if self.reader.priorities.remove(name) {
+                self.touch_groups();
+            }
             return;
         }
         if namespace.is_empty() {
@@ -403,10 +426,16 @@ impl Mirror {
             owner.is_some_and(|owner| (&*owner.0, &*owner.1) == (kind, name))
         };
         let pods = known.pods.iter_mut();
+        let mut followed = Vec::new();
         for (pod, Pod { member, .. }) in pods.filter(|(_, pod)| is_its(&pod.member)) {
+            let before = link_of(member);
             if intake::follow_owner(member, &self.owners) {
-                known.changed_pods.insert(pod.clone());
+                followed.push((pod.clone(), before, link_of(member)));
             }
+        }
+        for (pod, before, after) in followed {
+            known.relink(&pod, before, after);
+            known.touch(&pod);
         }
     }
 
@@ -434,8 +463,8 @@ impl Mirror {
         }
     }
 
-    /// What the engine has to be told to be up to date. Cost: what changed, and the groups of the
-    /// namespaces where one did.
+    /// What the engine has to be told to be up to date. Cost: what changed, the members of the groups of
+    /// which a pod changed, and all groups of the namespaces where an object did that makes some.
     pub fn settle(&mut self) -> Vec<Event> {
         self.settle_volumes();
         self.settle_nodes();
@@ -457,9 +486,7 @@ impl Mirror {
             let Some(known) = self.namespaces.get_mut(&namespace) else {
                 continue;
             };
-            if let Some(pod) = known.pods.get(&name) {
-                let is_linked = pod.member.link.is_some();
-                known.touch(&name, is_linked);
+            if known.touch(&name) {
                 self.changed_namespaces.insert(namespace);
             }
         }
@@ -524,11 +551,24 @@ impl Mirror {
             .filter_map(|pod| Some(namespace.pods.get(pod)?.member.clone()))
             .filter(|member| member.link.is_none())
             .collect();
-        let settles_groups = mem::take(&mut namespace.groups_changed);
-        if settles_groups {
-            let linked = namespace.pods.values().map(|pod| &pod.member);
-            members.extend(linked.filter(|member| member.link.is_some()).cloned());
-        }
+        let links = mem::take(&mut namespace.changed_links);
+        let depends = |key: &GangKey| {
+            let mut dialects = namespace.dialects.iter();
+            dialects.any(|dialect| dialect.depends_on_others(key))
+        };
+        let all = mem::take(&mut namespace.groups_changed) || links.iter().any(depends);
+        let settles_groups = all || !links.is_empty();
+        let linked: Vec<&BTreeSet<String>> = if all {
+            namespace.linked.values().collect()
+        } else {
+            links
+                .iter()
+                .filter_map(|key| namespace.linked.get(key))
+                .collect()
+        };
+        let linked = linked.into_iter().flatten();
+        let linked = linked.filter_map(|pod| namespace.pods.get(pod));
+        members.extend(linked.map(|pod| pod.member.clone()));
         for member in &mut members {
             let template = &mut member.spec.template;
             *template = self.reader.templates.relabel(template, &member.labels);
@@ -565,9 +605,16 @@ impl Mirror {
                 owner_annotation: &|namespace, kind, name, annotation| {
                     self.owners.annotation(namespace, kind, name, annotation)
                 },
+                only: (!all).then_some(&links),
                 complaints: &mut complaints,
             };
-            let mut gone = mem::take(&mut namespace.told);
+            let mut gone = if all {
+                mem::take(&mut namespace.told)
+            } else {
+                let told = links.iter();
+                told.filter_map(|key| namespace.told.remove_entry(key))
+                    .collect()
+            };
             for dialect in &namespace.dialects {
                 for mut gang in dialect.gangs(&mut roster, &mut around) {
                     gang.problem = gang.problem.take().or_else(|| gang.check().err());
@@ -596,6 +643,11 @@ impl Mirror {
             }
         }
     }
+}
+
+/// The group that a pod names.
+fn link_of(member: &Member) -> Option<GangKey> {
+    member.link.as_ref().map(|link| link.key.clone())
 }
 
 /// The node of a share that takes room on it.
@@ -631,19 +683,42 @@ impl Default for Namespace {
             dialects: intake::dialects(),
             pods: BTreeMap::new(),
             told: BTreeMap::new(),
+            linked: BTreeMap::new(),
             groups_changed: false,
+            changed_links: BTreeSet::new(),
             changed_pods: BTreeSet::new(),
         }
     }
 }
 
 impl Namespace {
-    fn touch(&mut self, name: &str, is_linked: bool) {
-        if is_linked {
-            self.groups_changed = true;
-        } else {
-            self.changed_pods.insert(name.to_owned());
+    /// A pod is to be told anew, with its group if it has one; false: there is no such pod.
+    fn touch(&mut self, name: &str) -> bool {
+        let Some(pod) = self.pods.get(name) else {
+            return false;
+        };
+        match link_of(&pod.member) {
+            Some(link) => self.changed_links.insert(link),
+            None => self.changed_pods.insert(name.to_owned()),
+        };
+        true
+    }
+
+    /// A pod names another group than before, or the same anew.
+    fn relink(&mut self, name: &str, before: Option<GangKey>, after: Option<GangKey>) {
+        if let Some(before) = &before
+            && let Some(pods) = self.linked.get_mut(before)
+        {
+            pods.remove(name);
+            if pods.is_empty() {
+                self.linked.remove(before);
+            }
         }
+        if let Some(after) = &after {
+            let pods = self.linked.entry(after.clone()).or_default();
+            pods.insert(name.to_owned());
+        }
+        self.changed_links.extend(before.into_iter().chain(after));
     }
 
     fn touch_all(&mut self) {

@@ -12,20 +12,29 @@ use crate::{api, problem::problem};
 /// The priority classes of a cluster.
 #[derive(Clone, Debug)]
 pub struct PriorityClasses {
-    values: BTreeMap<Box<str>, i32>,
-    default_value: Option<i32>,
+    classes: BTreeMap<Box<str>, Class>,
 }
+
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    value: i32,
+    is_default: bool,
+}
+
+const BUILT_IN: [(&str, i32); 2] = [
+    ("system-cluster-critical", 2_000_000_000),
+    ("system-node-critical", 2_000_001_000),
+];
 
 /// Those that every cluster has.
 impl Default for PriorityClasses {
     fn default() -> Self {
-        let built_in = [
-            ("system-cluster-critical", 2_000_000_000),
-            ("system-node-critical", 2_000_001_000),
-        ];
+        let built_in = BUILT_IN.map(|(name, value)| {
+            let is_default = false;
+            (name.into(), Class { value, is_default })
+        });
         PriorityClasses {
-            values: built_in.map(|(name, value)| (name.into(), value)).into(),
-            default_value: None,
+            classes: built_in.into(),
         }
     }
 }
@@ -43,21 +52,26 @@ impl PriorityClasses {
                 let message = format_args!("{value}; accepted: {} to {}", i32::MIN, i32::MAX);
                 problem("InvalidPriority", "value", message)
             })?;
-        self.values.insert(class.metadata.name.clone(), value);
-        if class.global_default == Some(true) {
-            // Of several defaults the API server takes the lowest.
-            let lowest = self.default_value.map_or(value, |other| other.min(value));
-            self.default_value = Some(lowest);
-        }
+        let is_default = class.global_default == Some(true);
+        let name = class.metadata.name.clone();
+        self.classes.insert(name, Class { value, is_default });
         Ok(())
+    }
+
+    /// A class is gone; returns whether it was there.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let is_built_in = BUILT_IN.iter().any(|(built_in, _)| *built_in == name);
+        !is_built_in && self.classes.remove(name).is_some()
     }
 
     /// The priority that a class name stands for; an empty name stands for the cluster's default.
     pub fn value(&self, name: &str) -> Option<i32> {
         if name.is_empty() {
-            return Some(self.default_value.unwrap_or(0));
+            let defaults = self.classes.values().filter(|class| class.is_default);
+            // Of several the API server takes the lowest.
+            return Some(defaults.map(|class| class.value).min().unwrap_or(0));
         }
-        self.values.get(name).copied()
+        self.classes.get(name).map(|class| class.value)
     }
 }
 
@@ -84,6 +98,10 @@ mod tests {
         assert_eq!(classes.value(""), Some(10));
         assert_eq!(classes.value("system-node-critical"), Some(2_000_001_000));
         assert_eq!(classes.value("missing"), None);
+        assert!(classes.remove("normal"));
+        assert_eq!(classes.value("normal"), None);
+        assert_eq!(classes.value(""), Some(20));
+        assert!(!classes.remove("missing") && !classes.remove("system-node-critical"));
     }
 
     #[test]

@@ -52,6 +52,9 @@ pub struct Options {
     pub levels: Option<Vec<String>>,
     /// Only waiting pods with these `schedulerName`s are ours; empty means all of them.
     pub scheduler_names: Vec<String>,
+    /// The input holds all objects of all kinds that are read: what is not in it does not exist, not even
+    /// where there is none of its kind.
+    pub is_complete: bool,
 }
 
 /// What the engine is to be told.
@@ -205,7 +208,11 @@ impl<'p> Builder<'p> {
                 scheduler_names,
                 ..PodReader::default()
             },
-            volumes: Volumes::of_a_dump(),
+            volumes: if options.is_complete {
+                Volumes::default()
+            } else {
+                Volumes::of_a_dump()
+            },
             made: Vec::new(),
             deferred: Vec::new(),
             pods: Pods::default(),
@@ -263,6 +270,7 @@ impl<'p> Builder<'p> {
                 }
             }
             let mut around = Surroundings {
+                only: None,
                 priority_class: &|name| self.reader.priorities.value(name),
                 owner_annotation: &|namespace, kind, name, annotation| {
                     self.owners.annotation(namespace, kind, name, annotation)

@@ -58,6 +58,12 @@ pub struct NodeCards {
     pub slices: BTreeMap<String, u32>,
     /// Whether those who share a card are clients of MPS; otherwise they take turns.
     pub mps: bool,
+    /// Of a card that is given in shares: how many there are at most; 0: as many as fit.
+    pub most_shares: u32,
+    /// Their MIG layout is being changed: nothing of them is given until that is over.
+    pub is_changing: bool,
+    /// Cards beside these that the node has and does not offer: which ones they are nobody told.
+    pub withheld: u32,
 }
 
 /// How a card may be used.

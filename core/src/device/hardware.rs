@@ -50,6 +50,12 @@ pub(crate) struct Hardware {
     pub(crate) mps: bool,
     /// What the node counts as its cards.
     pub(crate) counts: Counts,
+    /// Shares of one card at most.
+    pub(crate) most_shares: u32,
+    /// Nothing of them is given while their MIG layout is being changed.
+    pub(crate) is_changing: bool,
+    /// Cards beside these that the node does not offer.
+    pub(crate) withheld: u32,
 }
 
 /// What a node counts under the name of its cards. The labels of NVIDIA's GPU feature discovery tell, by
@@ -478,6 +484,12 @@ impl Hardware {
                 .collect(),
             mps: cards.mps,
             counts: Counts::of(product),
+            most_shares: match cards.most_shares {
+                0 => u32::MAX,
+                most => most,
+            },
+            is_changing: cards.is_changing,
+            withheld: cards.withheld,
         }
     }
 

@@ -180,13 +180,18 @@ impl Inventory {
     ) -> Self {
         let mut inventory = Self::default();
         for (kind, hardware, count, unhealthy, loose) in kinds {
-            let loose = loose.iter().map(|&all| Loose { kind, all, used: 0 });
+            let is_given = !hardware.is_changing;
+            let loose = loose.iter().map(|&all| Loose {
+                kind,
+                all: if is_given { all } else { 0 },
+                used: 0,
+            });
             inventory.loose.extend(loose);
             let Some(all) = CardSet::first(count) else {
                 inventory.counted.push(Counted {
                     kind,
                     hardware,
-                    all: count,
+                    all: if is_given { count } else { 0 },
                     used: 0,
                 });
                 continue;
@@ -200,7 +205,7 @@ impl Inventory {
                 kind,
                 hardware,
                 all,
-                unhealthy,
+                unhealthy: if is_given { unhealthy } else { all },
                 used: CardSet::EMPTY,
                 parted: CardSet::EMPTY,
                 in_doubt: CardSet::EMPTY,

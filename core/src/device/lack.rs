@@ -7,6 +7,7 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
+use core::cmp::Reverse;
 
 use super::{
     ask::{CardAsk, Part},
@@ -26,13 +27,18 @@ impl Inventory {
     pub(crate) fn lack(&self, ask: &CardAsk) -> (Cause, String) {
         let Some(pool) = self.pool(ask.kind) else {
             let mut counted = self.counted().iter();
-            let lacking = counted
-                .find(|counted| counted.kind == ask.kind && counted.hardware.lacks_cards(ask));
-            return lacking.map_or((Cause::Cards, String::new()), |counted| {
-                let word = counted.hardware.counts.word();
-                (Cause::CardsNotShared, word.to_string())
-            });
+            let counted = counted.find(|counted| counted.kind == ask.kind);
+            return match counted.map(|counted| &counted.hardware) {
+                Some(hardware) if hardware.is_changing => (Cause::CardsChanging, String::new()),
+                Some(hardware) if hardware.lacks_cards(ask) => {
+                    (Cause::CardsNotShared, hardware.counts.word().to_string())
+                }
+                _ => (Cause::Cards, String::new()),
+            };
         };
+        if pool.hardware.is_changing {
+            return (Cause::CardsChanging, String::new());
+        }
         if !pool.in_doubt.is_empty() {
             let mut known = self.clone();
             known.set_in_doubt(&[]);
@@ -179,6 +185,15 @@ impl Inventory {
             return (Cause::CardExclusive, String::new());
         }
         match first {
+            None if self.free(ask.kind) + hardware.withheld >= ask.whole()
+                && hardware.withheld > 0 =>
+            {
+                let all = pool.all.len() + hardware.withheld;
+                (
+                    Cause::UnhealthyCards,
+                    format!("{} of {all} are not allocatable", hardware.withheld),
+                )
+            }
             None => (Cause::Cards, String::new()),
             Some((_, Part::Slice(_))) => (Cause::Slices, slices_word(ask)),
             Some((_, Part::Share { .. })) => (Cause::Shares, String::new()),
@@ -204,7 +219,7 @@ impl Inventory {
         };
         let hardware = &pool.hardware;
         let states = self.states(pool);
-        let cards = pool.partable();
+        let cards = self.of_its_group(pool, ask);
         let each = u64::from(ask.count());
         let first = ask.parts().next();
         let need = first.and_then(|(_, part)| hardware.need(ask, part));
@@ -270,11 +285,29 @@ impl Inventory {
         }
     }
 
+    /// Cards of which parts can be taken for an ask. A share group stays on one card: the one that it is
+    /// on, or else the one with the most left, the first among equals.
+    fn of_its_group(&self, pool: &Pool, ask: &CardAsk) -> CardSet {
+        let cards = pool.partable();
+        let Some(group) = ask.group else {
+            return cards;
+        };
+        let left = |card: u32| {
+            let state = self.states(pool).get(card as usize);
+            state.map_or(0, |state| parts::left_milli(&pool.hardware, card, state))
+        };
+        let most = || cards.iter().max_by_key(|&card| (left(card), Reverse(card)));
+        let one = self.card_of_group(pool.kind, group).or_else(most);
+        one.map_or(CardSet::EMPTY, |card| {
+            cards.intersection(CardSet(1 << card))
+        })
+    }
+
     /// Instances that one part of an ask could have, if the others took none.
     fn free_slices(&self, pool: &Pool, ask: &CardAsk, part: Part<'_>) -> u64 {
         let hardware = &pool.hardware;
         let states = self.states(pool);
-        let cards = pool.partable();
+        let cards = self.of_its_group(pool, ask);
         let state = |card: u32| states.get(card as usize).copied().unwrap_or_default();
         let left = |of: &dyn Fn(u32) -> u64| cards.iter().map(of).sum::<u64>();
         let loose = self.loose(ask.kind).enumerate();

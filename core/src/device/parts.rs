@@ -161,6 +161,7 @@ pub(super) fn times(hardware: &Hardware, card: u32, state: &CardState, need: &Ne
             if state.memory_mib > all || state.compute_milli > 1000 {
                 return 0;
             }
+            let more = hardware.most_shares.saturating_sub(state.parts);
             let memory = match share.memory_mib {
                 0 => u64::from(u32::MAX),
                 mib => (all - state.memory_mib) / u64::from(mib),
@@ -169,7 +170,8 @@ pub(super) fn times(hardware: &Hardware, card: u32, state: &CardState, need: &Ne
                 0 => u32::MAX,
                 milli => 1000_u32.saturating_sub(state.compute_milli) / milli,
             };
-            u32::try_from(memory).unwrap_or(u32::MAX).min(compute)
+            let memory = u32::try_from(memory).unwrap_or(u32::MAX);
+            memory.min(compute).min(more)
         }
         (mode @ (Mode::MigDynamic | Mode::MigStatic(_)), Need::Slice(profiles)) => {
             let Some(geometry) = hardware.geometry() else {
@@ -197,7 +199,7 @@ pub(super) fn is_overfull(hardware: &Hardware, card: u32, state: &CardState) -> 
         Mode::Shared => {
             let all = hardware.memory_for_shares(state.reserving > 0);
             let memory = hardware.memory_mib > 0 && state.memory_mib > all;
-            memory || state.compute_milli > 1000
+            memory || state.compute_milli > 1000 || state.parts > hardware.most_shares
         }
         _ => false,
     }
@@ -389,6 +391,7 @@ fn visit_within(counts: Counts, limit: u32, from: usize, visit: &mut dyn FnMut(C
 pub(super) fn left_milli(hardware: &Hardware, card: u32, state: &CardState) -> u32 {
     match hardware.mode(card) {
         Mode::Whole => 0,
+        Mode::Shared if state.parts >= hardware.most_shares => 0,
         Mode::Shared => {
             let compute = 1000_u32.saturating_sub(state.compute_milli);
             let all = u64::from(hardware.memory_mib);

@@ -27,7 +27,7 @@ pub struct CardTotals {
     pub held: u64,
     /// Somebody has a part of it.
     pub in_parts: u64,
-    /// Out of order or in doubt, or free on a node that takes nobody.
+    /// Nobody has anything of them, but they are out of order or in doubt, or on a node that takes nobody.
     pub unusable: u64,
 }
 
@@ -74,13 +74,11 @@ impl Scheduler {
             let takes_nobody = spec.unschedulable || is_closed(spec);
             for pool in node.cards.pools() {
                 let kind = totals.entry(cluster.kind_name(pool.kind)).or_default();
-                let out = pool.unhealthy.union(pool.in_doubt).intersection(pool.all);
-                let held = pool.used.intersection(pool.all).difference(out);
-                let parted = pool
-                    .parted
-                    .intersection(pool.all)
-                    .difference(out.union(held));
-                let rest = pool.all.difference(out.union(held).union(parted));
+                let held = pool.used.intersection(pool.all);
+                let parted = pool.parted.intersection(pool.all).difference(held);
+                let rest = pool.all.difference(held).difference(parted);
+                let out = rest.intersection(pool.unhealthy.union(pool.in_doubt));
+                let rest = rest.difference(out);
                 kind.held += u64::from(held.len());
                 kind.in_parts += u64::from(parted.len());
                 kind.unusable += u64::from(out.len());

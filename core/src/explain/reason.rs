@@ -31,6 +31,8 @@ pub enum Cause {
     /// The pods that run there need more of the cards than there are, or told of cards that are not as
     /// they say, so that nobody knows what is free.
     CardsInDoubt,
+    /// Cards whose MIG layout is being changed.
+    CardsChanging,
     /// Cards that must not be used, without which too few are left.
     UnhealthyCards,
     /// Cards of a model that the member does not accept.
@@ -358,6 +360,7 @@ impl Cause {
         matches!(
             self,
             Self::CardsInDoubt
+                | Self::CardsChanging
                 | Self::UnhealthyCards
                 | Self::UnknownCardModel
                 | Self::UnknownCard
@@ -392,6 +395,7 @@ impl fmt::Display for Cause {
             Cause::OtherDomain => "in another domain",
             Cause::Cards => "with too few free cards",
             Cause::CardsInDoubt => "where nobody knows which cards the running pods use",
+            Cause::CardsChanging => "whose MIG layout is being changed",
             Cause::UnhealthyCards => "with too few healthy cards",
             Cause::CardModel => "with cards of another model",
             Cause::UnknownCardModel => "with cards of an unknown model",

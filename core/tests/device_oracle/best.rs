@@ -11,7 +11,7 @@ use gangline::{
 };
 
 use super::naive::{
-    Card, Part, Room, geometry, is_legal, loose_code, memory, mode, near, parts, take,
+    Card, Part, Room, geometry, is_legal, loose_code, memory, mode, most_shares, near, parts, take,
 };
 
 /// The geometry's name, and profiles with their starts.
@@ -85,6 +85,7 @@ fn left(node: &NodeSpec, card: &Card, index: usize) -> u64 {
     let cards = &node.cards[0];
     match mode(cards, index) {
         CardMode::Whole => 0,
+        CardMode::Shared if card.parts >= most_shares(cards) => 0,
         CardMode::Shared => {
             let compute = 1000_u64.saturating_sub(card.compute_milli.into());
             let all = u64::from(memory(cards));

@@ -10,8 +10,8 @@ use gangline::{
 
 use super::world::World;
 pub use crate::support::cards::{
-    Card, Part, Room, apart, fits_on, geometry, is_legal, loose_code, memory, mode, near, parts,
-    passes, take,
+    Card, Part, Room, apart, fits_on, geometry, is_legal, loose_code, memory, mode, most_shares,
+    near, parts, passes, take,
 };
 
 /// A kind of part of one template.

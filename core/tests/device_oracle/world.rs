@@ -177,6 +177,7 @@ fn node(random: &mut Random, flavor: Flavor, model: &str) -> NodeSpec {
             modes,
             links,
             slices,
+            most_shares: *random.pick(&[0, 0, 0, 0, 2, 3]),
             ..NodeCards::default()
         }],
         ..NodeSpec::default()

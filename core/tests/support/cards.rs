@@ -494,6 +494,7 @@ pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
                     memory_mib,
                     compute_milli,
                 } => {
+                    card.parts += 1;
                     card.memory_mib += memory_mib;
                     card.compute_milli += compute_milli;
                     card.reserving += u32::from(*memory_mib > 0 && ask.overhead.processes > 0);
@@ -513,7 +514,10 @@ pub fn unknown_cards(node: &NodeSpec, pods: &[Runs<'_>]) -> Vec<u32> {
             CardMode::Replicas(all) => card.replicas > *all,
             CardMode::Shared => {
                 let all = memory_with(spec, card.reserving > 0);
-                (memory(spec) > 0 && card.memory_mib > all) || card.compute_milli > 1000
+                let is_crowded = card.parts > most_shares(spec);
+                is_crowded
+                    || (memory(spec) > 0 && card.memory_mib > all)
+                    || card.compute_milli > 1000
             }
             _ => false,
         }
@@ -593,7 +597,16 @@ fn shares_fit(cards: &NodeCards, now: &Card, needs: &[(&CardRequest, &Part)]) ->
         compute += compute_milli;
         reserving |= *memory_mib > 0 && ask.overhead.processes > 0;
     }
-    memory <= memory_with(cards, reserving) && compute <= 1000
+    let count = now.parts + needs.len() as u32;
+    memory <= memory_with(cards, reserving) && compute <= 1000 && count <= most_shares(cards)
+}
+
+/// Shares of one card at most.
+pub fn most_shares(cards: &NodeCards) -> u32 {
+    match cards.most_shares {
+        0 => u32::MAX,
+        most => most,
+    }
 }
 
 /// Whether instances of these profiles, one of each list, can exist beside those there are.
@@ -792,6 +805,9 @@ pub fn take(
                     let all = memory_with(cards, card.reserving > 0);
                     if strict && card.memory_mib > all {
                         return Err(format!("card {index}: {} of {all} MiB", card.memory_mib));
+                    }
+                    if strict && card.parts > most_shares(cards) {
+                        return Err(format!("card {index}: {} shares", card.parts));
                     }
                     if strict && card.compute_milli > 1000 {
                         return Err(format!("card {index}: {} thousandths", card.compute_milli));

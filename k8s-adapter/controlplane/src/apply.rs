@@ -130,16 +130,19 @@ fn wait_until_served(control_plane: &ControlPlane, definition: &Value) -> Result
             continue;
         }
         let name = text(version, "/name", "spec.versions.name")?;
-        let path = format!("/apis/{group}/{name}/{plural}?limit=1");
-        let since = Instant::now();
-        loop {
-            let answer = control_plane.get(&path)?;
-            // 404 before it is known, 429 while its store is being made.
-            if answer.status == 200 || since.elapsed() > PATIENCE {
-                answer.expect_success(&path)?;
-                break;
+        let version = format!("/apis/{group}/{name}");
+        // The list of a version's kinds may come later than the objects.
+        for path in [format!("{version}/{plural}?limit=1"), version] {
+            let since = Instant::now();
+            loop {
+                let answer = control_plane.get(&path)?;
+                // 404 before it is known, 429 while its store is being made.
+                if answer.status == 200 || since.elapsed() > PATIENCE {
+                    answer.expect_success(&path)?;
+                    break;
+                }
+                thread::sleep(POLL);
             }
-            thread::sleep(POLL);
         }
     }
     Ok(())

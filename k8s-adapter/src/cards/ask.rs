@@ -5,7 +5,7 @@
 //! the resources say holds. Whatever stands there, the request passes [`check_request`], so that a
 //! pod that runs counts for what can be counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
     device::{
@@ -25,7 +25,7 @@ use super::{
 use crate::{
     annotations::{
         CARD_MEMORY, CARDS as APART, EXCLUSIVE, IDS, MODELS, NEAR, NO_PEER_TO_PEER, OVERHEAD,
-        SHARE_COMPUTE, SHARE_GROUP, SHARE_MEMORY, SLICE,
+        SHARE_COMPUTE, SHARE_GROUP, SHARE_MEMORY, SLICE, nearest,
     },
     api,
     problem::{FieldPath, Problems},
@@ -60,10 +60,15 @@ impl<'a> Asked<'a> {
             ) => found,
             None if name.starts_with(MIG) => {
                 // As a plain resource it would wait for ever, without a word.
+                let near = near_profile(&name[MIG.len()..]);
+                let near = near.map(|near| format!("; did you mean {MIG}{near}?"));
                 problems.note(
                     "UnknownProfile",
                     &SPEC,
-                    format_args!("{name}; accepted: {MIG}PROFILE such as {MIG}1g.5gb"),
+                    format_args!(
+                        "{name}; accepted: {MIG}PROFILE such as {MIG}1g.5gb{}",
+                        near.unwrap_or_default()
+                    ),
                 );
                 return false;
             }
@@ -137,6 +142,16 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// The profile of some model that is written almost like this.
+fn near_profile(word: &str) -> Option<&'static str> {
+    let geometries = model::models().filter_map(|model| model.mig);
+    let profiles = geometries.flat_map(|geometry| geometry.profiles);
+    // Resources call those with attributes otherwise.
+    let plain = profiles.filter(|profile| !profile.name.contains(['+', '-']));
+    let names: BTreeSet<&str> = plain.map(|profile| profile.name).collect();
+    nearest(word, &names.into_iter().collect::<Vec<_>>())
+}
+
 /// How each card that a pod asks for is cut.
 pub(super) struct Cut {
     /// The annotation or resource that says so.
@@ -145,6 +160,8 @@ pub(super) struct Cut {
     /// How many; `None`: as many as it asks for cards, or one.
     pub(super) count: Option<u32>,
     pub(super) apart: Apart,
+    /// Memory in MiB that each card has to have, whatever it is cut into.
+    pub(super) card_memory_mib: u32,
     /// What counts when the pod does not say.
     pub(super) overhead: Overhead,
 }
@@ -197,12 +214,14 @@ pub(crate) fn request(
         );
     }
     let mut overhead = Overhead::NONE;
+    let mut min_card_memory_mib = 0;
     let (kind, want) = match (base, cut) {
         (None, None) => return None,
         (Some(base), None) => base,
         (base, Some(cut)) => match (cut_up(base.as_ref(), &cut), base) {
             (Some(want), base) => {
                 overhead = cut.overhead;
+                min_card_memory_mib = cut.card_memory_mib;
                 (base.map_or_else(|| NVIDIA.into(), |(kind, _)| kind), want)
             }
             (None, None) => return None,
@@ -224,6 +243,7 @@ pub(crate) fn request(
         kind,
         want,
         overhead,
+        min_card_memory_mib,
         ..CardRequest::default()
     };
     let namespace = pod.metadata.namespace_or_default();
@@ -306,6 +326,7 @@ fn own_slice(annotations: &mut Annotations<'_, '_>) -> Option<Cut> {
         },
         count: None,
         apart: Apart::Distinct,
+        card_memory_mib: 0,
         overhead: Overhead::PROCESS,
     })
 }
@@ -335,6 +356,7 @@ fn own_share(annotations: &mut Annotations<'_, '_>) -> Option<Cut> {
         },
         count: None,
         apart: Apart::Distinct,
+        card_memory_mib: 0,
         overhead: if memory.is_some() {
             Overhead::PROCESS
         } else {
@@ -373,7 +395,9 @@ fn add_conditions(
     );
     request.models = models.unwrap_or_default();
     let memory = annotations.read(CARD_MEMORY, "an amount with its unit such as 79Gi", mib);
-    request.min_card_memory_mib = memory.unwrap_or(0);
+    if let Some(memory) = memory {
+        request.min_card_memory_mib = memory.max(request.min_card_memory_mib);
+    }
     let ids = "numbers of cards from 0 to 63 such as 0,1 or 0,4-7";
     request.only = annotations.read(IDS, ids, card_numbers);
     let group = annotations.read(SHARE_GROUP, "one word", |text| {

@@ -45,6 +45,13 @@ const FIELDS: [&str; 7] = [
     "unhealthy",
 ];
 
+/// Modes that are a word.
+const WORDS: [(&str, CardMode); 3] = [
+    ("whole", CardMode::Whole),
+    ("shared", CardMode::Shared),
+    ("mig-dynamic", CardMode::MigDynamic),
+];
+
 const MODE: &str = "whole, shared, mig-dynamic, {replicas: N} with N from 2, or {mig-static: \
                     [PROFILE@START, ...]} such as {mig-static: [1g.10gb@6]}";
 
@@ -211,12 +218,11 @@ fn speaks_of_instances(mode: &Value) -> bool {
 
 fn mode(value: &Value, path: &FieldPath<'_>, problems: &mut Problems) -> Option<CardMode> {
     let mode = match value {
-        Value::String(word) => match word.as_str() {
-            "whole" => Some(CardMode::Whole),
-            "shared" => Some(CardMode::Shared),
-            "mig-dynamic" => Some(CardMode::MigDynamic),
-            _ => None,
-        },
+        Value::String(word) => {
+            let mut known = WORDS.iter();
+            let known = known.find(|(known, _)| known == word);
+            known.map(|(_, mode)| mode.clone())
+        }
         Value::Object(fields) if fields.len() == 1 => {
             let replicas = fields.get("replicas").and_then(|replicas| {
                 let replicas = u32::try_from(replicas.as_u64()?).ok()?;
@@ -236,11 +242,17 @@ fn mode(value: &Value, path: &FieldPath<'_>, problems: &mut Problems) -> Option<
         }
         _ => None,
     };
-    let accepted = if speaks_of_instances(value) {
-        INSTANCES
+    let mut accepted = if speaks_of_instances(value) {
+        INSTANCES.to_owned()
     } else {
-        MODE
+        MODE.to_owned()
     };
-    expect(mode.is_some(), value, accepted, path, problems);
+    let near = value
+        .as_str()
+        .and_then(|word| nearest(word, &WORDS.map(|(word, _)| word)));
+    if let Some(near) = near {
+        accepted.push_str(&format!("; did you mean {near}?"));
+    }
+    expect(mode.is_some(), value, &accepted, path, problems);
     mode
 }

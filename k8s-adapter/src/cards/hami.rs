@@ -58,6 +58,12 @@ pub(super) fn share(pod: &api::Pod, problems: &mut Problems) -> Option<Cut> {
     })?;
     let compute = asking.iter().map(|amounts| amounts.compute_percent).max();
     let compute_milli = compute.unwrap_or(0) * 10;
+    // HAMi gives a card of which somebody has all of the time to nobody else.
+    let (memory, card_memory_mib) = match memory {
+        ShareMemory::Mib(mib) if compute_milli == 1000 => (WHOLE, mib),
+        _ if compute_milli == 1000 => (WHOLE, 0),
+        memory => (memory, 0),
+    };
     if memory == WHOLE && compute_milli == 0 {
         return None;
     }
@@ -74,6 +80,7 @@ pub(super) fn share(pod: &api::Pod, problems: &mut Problems) -> Option<Cut> {
         } else {
             Apart::Distinct
         },
+        card_memory_mib,
         overhead: Overhead::NONE,
     })
 }
@@ -119,6 +126,9 @@ fn amounts(resources: &api::ResourceRequirements, problems: &mut Problems) -> Op
 pub(super) struct Card {
     id: String,
     index: u32,
+    /// How many shares of it there may be; 0: nobody told.
+    #[serde(rename = "count")]
+    pub(super) most_shares: u32,
     /// Memory in MiB that may be given out.
     #[serde(rename = "devmem")]
     pub(super) memory_mib: u32,
@@ -172,7 +182,8 @@ pub(super) fn cards(text: &str) -> Option<Vec<Card>> {
 
 fn listed_card(text: &str) -> Option<Card> {
     let fields: Vec<&str> = text.split(',').collect();
-    let (&[id, _, memory, _, product, _, health], rest) = fields.split_first_chunk::<7>()?;
+    let (&[id, most_shares, memory, _, product, _, health], rest) =
+        fields.split_first_chunk::<7>()?;
     let (index, mode) = match rest {
         [] => ("0", ""),
         [index, mode] => (*index, *mode),
@@ -181,6 +192,7 @@ fn listed_card(text: &str) -> Option<Card> {
     Some(Card {
         id: id.into(),
         index: index.parse().ok()?,
+        most_shares: most_shares.parse().ok()?,
         memory_mib: memory.parse().ok()?,
         product: product.into(),
         mode: mode.into(),

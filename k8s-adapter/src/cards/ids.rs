@@ -87,12 +87,18 @@ fn had(
         return (Some(Devices::of_cards(cards)), None);
     }
     let compute_percent = given.iter().map(|given| given.compute_percent).max();
+    let compute_percent = compute_percent.unwrap_or(0).min(100);
     let request = CardRequest {
         want: CardWant::Shares {
             count: given.len() as u32,
-            // All shares of a member are alike: the largest counts.
-            memory: ShareMemory::Mib(memory_mib.max(1)),
-            compute_milli: compute_percent.unwrap_or(0).min(100) * 10,
+            // All shares of a member are alike: the largest counts. Who has all of the time is alone on
+            // the card.
+            memory: if compute_percent == 100 {
+                ShareMemory::Milli(1000)
+            } else {
+                ShareMemory::Mib(memory_mib.max(1))
+            },
+            compute_milli: compute_percent * 10,
             cards: Apart::Any,
         },
         ..request.clone()

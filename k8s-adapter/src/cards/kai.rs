@@ -66,6 +66,7 @@ pub(super) fn share(annotations: &mut Annotations<'_, '_>) -> Option<Cut> {
         each,
         count: Some(count.unwrap_or(1)),
         apart: Apart::Distinct,
+        card_memory_mib: 0,
         overhead: Overhead::PROCESS,
     })
 }

@@ -215,6 +215,7 @@ impl<'a> Reader<'a, '_> {
         // Links are between cards.
         if are_cards {
             self.add_links(cards, physical);
+            cards.withheld = physical.saturating_sub(cards.count);
         }
     }
 
@@ -472,6 +473,12 @@ impl<'a> Reader<'a, '_> {
             modes.truncate(1);
         }
         (cards.count, cards.memory_mib, cards.unhealthy) = (count, memory, closed);
+        // Where cards differ in it, fewer are right on all.
+        let most_shares = listed
+            .iter()
+            .map(|card| card.most_shares)
+            .filter(|&most| most > 0);
+        cards.most_shares = most_shares.min().unwrap_or(0);
         let change = |cards: &mut NodeCards| cards.modes = modes;
         if !attempt(cards, change, &field, self.problems) {
             cards.unhealthy = all;
@@ -528,10 +535,6 @@ impl<'a> Reader<'a, '_> {
             &LABELS.key(label::MIG_CONFIG_STATE),
             format_args!("{text:?}, so its cards are not used; accepted: success, failed"),
         );
-        cards.slices.clear();
-        match CardSet::first(cards.count) {
-            Some(all) => cards.unhealthy = all,
-            None => cards.count = 0,
-        }
+        cards.is_changing = true;
     }
 }

@@ -127,21 +127,23 @@ impl Cluster {
     /// Reads a cluster and lets the engine decide about it.
     pub(super) fn decided(args: &ClusterArgs, manifests: &[PathBuf]) -> Result<Self, CliError> {
         let mut progress = Progress::new();
-        let options = Options {
+        let mut options = Options {
             levels: args.levels.clone(),
             scheduler_names: args.scheduler_names.clone(),
+            ..Options::default()
         };
         #[cfg(feature = "live")]
         if args.live.live {
             if args.asks_for_what_is(manifests)
-                && let Some(scheduler) = args.live.ask()?
+                && let Some(scheduler) = args.live.reach.scheduler()
             {
                 return Ok(Self {
                     scheduler,
                     complaints: Vec::new(),
                 });
             }
-            let documents = args.live.dump()?;
+            options.is_complete = true;
+            let documents = args.live.reach.dump()?;
             let dump = |sink: &mut dyn crate::load::Sink| {
                 super::live::pour(documents, sink);
                 Ok(())

@@ -4,7 +4,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use gangline::Scheduler;
+use gangline::{Scheduler, engine::Snapshot};
 
 use super::{CliError, run::own_address, terminal};
 use crate::{
@@ -22,6 +22,13 @@ pub(super) struct LiveArgs {
     /// manifests, or for other levels, names, rules or times than its own
     #[arg(long, conflicts_with = "dumps")]
     pub(super) live: bool,
+    #[command(flatten)]
+    pub(super) reach: Reach,
+}
+
+/// How the scheduler and the cluster are reached.
+#[derive(Debug, clap::Args)]
+pub(super) struct Reach {
     /// Where the scheduler answers: its --answer, as kubectl port-forward brings it to this machine
     #[arg(long, value_name = "ADDRESS", default_value = ADDRESS, value_parser = own_address, requires = "live")]
     at: SocketAddr,
@@ -33,22 +40,37 @@ pub(super) struct LiveArgs {
     context: Option<String>,
 }
 
-impl LiveArgs {
-    /// The running scheduler's own state; `None` where none answers.
-    pub(super) fn ask(&self) -> Result<Option<Scheduler>, CliError> {
+impl Reach {
+    /// The running scheduler's own state.
+    pub(super) fn snapshot(&self) -> Result<Snapshot, CliError> {
         let answer = runtime()?.block_on(live::ask(self.at));
-        let restored = answer
-            .map_err(|error| error.to_string())
-            .and_then(|snapshot| {
-                Scheduler::restore(snapshot).map_err(|rejection| rejection.to_string())
-            });
+        answer.map_err(|error| self.unanswered(&error))
+    }
+
+    /// The `schedulerName`s that the running scheduler answers for.
+    pub(super) fn scheduler_names(&self) -> Result<Vec<String>, CliError> {
+        let answer = runtime()?.block_on(live::ask_for_names(self.at));
+        answer.map_err(|error| self.unanswered(&error))
+    }
+
+    fn unanswered(&self, error: &dyn std::error::Error) -> CliError {
+        CliError::Unanswered {
+            address: self.at,
+            message: error.to_string(),
+        }
+    }
+
+    /// The running scheduler's own state, to go on from; `None` where none answers.
+    pub(super) fn scheduler(&self) -> Option<Scheduler> {
+        let restored = self.snapshot().and_then(|snapshot| {
+            Scheduler::restore(snapshot).map_err(|rejection| self.unanswered(&rejection))
+        });
         match restored {
-            Ok(scheduler) => Ok(Some(scheduler)),
+            Ok(scheduler) => Some(scheduler),
             Err(error) => {
-                let line = format!("no scheduler answers at {}: {error}", self.at);
-                terminal::complain("warning", &line);
+                terminal::complain("warning", &error.to_string());
                 terminal::complain("warning", "decided here, on what the cluster lists");
-                Ok(None)
+                None
             }
         }
     }

@@ -53,8 +53,8 @@ pub(super) struct Args {
     /// Answer /healthz, /readyz and /metrics on this address, such as 0.0.0.0:8080
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Answer `gangline why --live` and `plan --live` on this address of the machine itself, such as
-    /// 127.0.0.1:10290. It tells what everybody runs, so no other addresses are accepted
+    /// Answer `gangline why --live`, `plan --live` and `check --live` on this address of the machine
+    /// itself, such as 127.0.0.1:10290. It tells what everybody runs, so no other addresses are accepted
     #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
     answer: Option<SocketAddr>,
     /// How the log is written, on standard error [default: text]

@@ -156,7 +156,7 @@ impl Dialect for Grove {
 
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {
         let mut gangs = Vec::new();
-        for (name, stored) in self.gangs.iter() {
+        for (name, stored) in self.gangs.asked(SOURCE, around.only) {
             let Some(members) = roster.get_mut(&store::key(name, SOURCE)) else {
                 continue;
             };

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use gangline::{
-    gang::{GangSpec, Group, Problem, TopologyRule},
+    gang::{GangKey, GangSpec, Group, Problem, TopologyRule},
     units::Nanos,
 };
 use serde::Deserialize;
@@ -154,9 +154,13 @@ impl Dialect for Kai {
         })
     }
 
+    fn group_of(&self, kind: &str, namespace: &str, name: &str) -> Option<GangKey> {
+        store::of_pod_group(kind, namespace, name, SOURCE)
+    }
+
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {
         let mut gangs = Vec::new();
-        for (name, stored) in self.groups.iter() {
+        for (name, stored) in self.groups.asked(SOURCE, around.only) {
             let mut nobody = Vec::new();
             let members = roster
                 .get_mut(&store::key(name, SOURCE))

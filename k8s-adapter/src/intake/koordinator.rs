@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
-    gang::{GangSpec, LossMode, Problem},
+    gang::{GangKey, GangSpec, LossMode, Problem},
     units::Nanos,
 };
 
@@ -73,6 +73,11 @@ impl Dialect for Koordinator {
             said: Some(Box::new(said)),
             ..Link::named(pod, SOURCE, name, field)
         })
+    }
+
+    fn depends_on_others(&self, group: &GangKey) -> bool {
+        // Gangs that name each other are one.
+        group.source == SOURCE
     }
 
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {

@@ -3,9 +3,10 @@
 //! Each group is a gang of its own, of the leader and `size - 1` workers, called like its leader:
 //! `NAME-INDEX`. A surge replica during a rollout is one more of them. Pods carry the set's name and their
 //! group's number as labels and the size as an annotation, so the set itself only tells the
-//! `startupPolicy`. With `LeaderReady` the workers are made after the leader runs: to wait for
-//! them would be to wait for ever, so the leader starts alone and the workers then start whole.
-//! The set's `exclusive-topology` reaches pods as affinity, which counts by itself.
+//! `startupPolicy`. With `LeaderReady` the workers are made after the leader runs, and with the annotation
+//! `exclusive-topology` after it has a node, which their selector is made from: to wait for them would be
+//! to wait for ever, so the leader starts alone and the workers then start whole. The affinity that
+//! `exclusive-topology` gives to pods counts by itself.
 
 use gangline::{gang::GangSpec, units::Nanos};
 use serde::Deserialize;
@@ -29,6 +30,7 @@ const NAME_FIELD: &str = "metadata.labels[leaderworkerset.sigs.k8s.io/name]";
 const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
 const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
 const SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
+const EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
 const LEADER: &str = "leader";
 const WORKER: &str = "worker";
 
@@ -81,7 +83,7 @@ impl Dialect for LeaderWorkerSets {
         let is_leader = label(WORKER_INDEX).is_none_or(|index| &**index == "0");
         Some(Link {
             task: if is_leader { LEADER } else { WORKER }.into(),
-            said: Some(Box::new(Said::of(pod, [SIZE]))),
+            said: Some(Box::new(Said::of(pod, [SIZE, EXCLUSIVE]))),
             ..Link::inferred(pod, SOURCE, &group, NAME_FIELD)
         })
     }
@@ -134,7 +136,12 @@ impl LeaderWorkerSets {
         let minima = Minima::from(minima.map(|(role, min)| (role.to_owned(), min)));
         let leaves = roles::leaves(&minima, members);
         let root = format!("{SOURCE}/{}", name.1);
-        let root = if spec.is_some_and(|spec| &*spec.startup_policy == "LeaderReady") {
+        let is_exclusive = members.iter().any(|member| {
+            let said = member.link.as_ref().and_then(|link| link.said.as_deref());
+            said.is_some_and(|said| said.word(EXCLUSIVE).is_some())
+        });
+        let is_late = spec.is_some_and(|spec| &*spec.startup_policy == "LeaderReady");
+        let root = if is_exclusive || is_late {
             roles::enough_of(root, leaves, 1)
         } else {
             roles::all_of(root, leaves, roles::sum(&minima))
@@ -209,6 +216,10 @@ mod tests {
             world.trees(),
             ["leaderworkerset/vllm-0: leaderworkerset/vllm-0[1 of leader>=1, worker>=2]"]
         );
+        let exclusive = format!("{THREE}, leaderworkerset.sigs.k8s.io/exclusive-topology: rack");
+        let created = set("startupPolicy: LeaderCreated, leaderWorkerTemplate: {size: 3}");
+        let other = self::world(&[created, member(0, 0, &exclusive)].concat());
+        assert_eq!(other.trees(), world.trees());
     }
 
     #[test]

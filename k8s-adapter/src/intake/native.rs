@@ -6,7 +6,7 @@
 //! [`tree`]). A `Workload` is what controllers make both from; only its absence is worth a word.
 
 use gangline::{
-    gang::{GangSpec, Group, Problem, TopologyRule, spec::Disruption},
+    gang::{GangKey, GangSpec, Group, Problem, TopologyRule, spec::Disruption},
     units::Nanos,
 };
 use serde::Deserialize;
@@ -298,10 +298,24 @@ impl Dialect for Native {
         ))
     }
 
+    fn group_of(&self, kind: &str, namespace: &str, name: &str) -> Option<GangKey> {
+        store::of_pod_group(kind, namespace, name, SOURCE)
+    }
+
+    fn depends_on_others(&self, group: &GangKey) -> bool {
+        // A tree is one gang.
+        let name = (group.namespace.clone(), group.name.clone());
+        let stored = self.groups.get(&name).filter(|_| group.source == SOURCE);
+        let spec = stored.and_then(|stored| stored.spec.as_ref().ok());
+        spec.is_some_and(|spec| spec.parent(&name.0).is_some())
+    }
+
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {
-        self.check_workloads(around);
+        if around.only.is_none() {
+            self.check_workloads(around);
+        }
         let mut gangs = Vec::new();
-        for (name, stored) in self.groups.iter() {
+        for (name, stored) in self.groups.asked(SOURCE, around.only) {
             let spec = match &stored.spec {
                 Ok(spec) if spec.parent(&name.0).is_none() => spec,
                 Ok(_) => continue,
@@ -329,7 +343,9 @@ impl Dialect for Native {
                 },
             );
         }
-        gangs.extend(self.trees(roster, around));
+        if around.only.is_none() {
+            gangs.extend(self.trees(roster, around));
+        }
         gangs.sort_by(|one, other| one.key.cmp(&other.key));
         gangs
     }

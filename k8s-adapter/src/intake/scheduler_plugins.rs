@@ -4,7 +4,10 @@
 //! 60 seconds unless it says otherwise. `minResources` is checked but decides nothing: there it is a
 //! rough test on sums that saves the real one, here the real one is made.
 
-use gangline::{gang::GangSpec, units::Nanos};
+use gangline::{
+    gang::{GangKey, GangSpec},
+    units::Nanos,
+};
 use serde::Deserialize;
 
 use super::{
@@ -78,8 +81,13 @@ impl Dialect for SchedulerPlugins {
         Some(Link::named(pod, SOURCE, name, field))
     }
 
+    fn group_of(&self, kind: &str, namespace: &str, name: &str) -> Option<GangKey> {
+        store::of_pod_group(kind, namespace, name, SOURCE)
+    }
+
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {
-        let gangs = self.groups.iter().map(|(name, stored)| {
+        let asked = self.groups.asked(SOURCE, around.only).into_iter();
+        let gangs = asked.map(|(name, stored)| {
             let members = roster
                 .get(&store::key(name, SOURCE))
                 .map_or(&[][..], Vec::as_slice);

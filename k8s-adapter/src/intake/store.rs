@@ -3,7 +3,7 @@
 //! An object that cannot be decoded is kept as the problem that it is, so that its pods can say why
 //! they wait.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gangline::{
     gang::{
@@ -126,8 +126,10 @@ impl<S: DeserializeOwned + Default> Store<S> {
             namespace => format!("{} {namespace}/{}", document.kind, name.1),
         };
         let older = self.0.get(&name);
+        // It has no status of its own. Of what is in a cluster the status tells, also that it ran no more.
+        let is_manifest = metadata.uid.is_empty();
         let uid = match older {
-            Some(older) if metadata.uid.is_empty() => older.uid,
+            Some(older) if is_manifest => older.uid,
             _ => uid(&metadata.uid, &document.kind, &name.0, &name.1),
         };
         let created = metadata.creation_timestamp.map(|time| time.0);
@@ -138,8 +140,7 @@ impl<S: DeserializeOwned + Default> Store<S> {
             created: created
                 .or(older.map(|older| older.created))
                 .unwrap_or(arrival),
-            // A manifest on top of a dump has no status of its own.
-            started: started || older.is_some_and(|older| older.started),
+            started: started || is_manifest && older.is_some_and(|older| older.started),
             spec,
         };
         self.0.insert(name, stored);
@@ -156,6 +157,22 @@ impl<S> Store<S> {
     /// The object of this name.
     pub(super) fn get(&self, name: &Name) -> Option<&Stored<S>> {
         self.0.get(name)
+    }
+
+    /// The objects of the groups that are asked for, by namespace and name.
+    pub(super) fn asked<'a>(
+        &'a self,
+        source: &str,
+        only: Option<&BTreeSet<GangKey>>,
+    ) -> Vec<(&'a Name, &'a Stored<S>)> {
+        let Some(only) = only else {
+            return self.iter().collect();
+        };
+        let only = only.iter().filter(|key| key.source == source);
+        let names = only.map(|key| (key.namespace.clone(), key.name.clone()));
+        names
+            .filter_map(|name| self.0.get_key_value(&name))
+            .collect()
     }
 
     /// All objects, by namespace and name.
@@ -245,6 +262,17 @@ impl<S> Stored<S> {
             ..self.gang(name, source, role(&name.1, 1))
         }
     }
+}
+
+/// The key of the group that a `PodGroup` makes; `None`: it is another kind of object.
+pub(super) fn of_pod_group(
+    kind: &str,
+    namespace: &str,
+    name: &str,
+    source: &str,
+) -> Option<GangKey> {
+    let is_group = kind == "PodGroup";
+    is_group.then(|| key(&(namespace.to_owned(), name.to_owned()), source))
 }
 
 /// The key of a group.

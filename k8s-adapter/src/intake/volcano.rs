@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use gangline::{
     cluster::NodeSpec,
-    gang::{GangSpec, Group, Problem},
+    gang::{GangKey, GangSpec, Group, Problem},
     units::Nanos,
 };
 use serde::Deserialize;
@@ -205,9 +205,13 @@ impl Dialect for Volcano {
         self.tiers.levels()
     }
 
+    fn group_of(&self, kind: &str, namespace: &str, name: &str) -> Option<GangKey> {
+        store::of_pod_group(kind, namespace, name, SOURCE)
+    }
+
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {
         let mut gangs = Vec::new();
-        for (name, stored) in self.groups.iter() {
+        for (name, stored) in self.groups.asked(SOURCE, around.only) {
             let mut nobody = Vec::new();
             let members = roster
                 .get_mut(&store::key(name, SOURCE))

@@ -90,6 +90,11 @@ impl Dialect for YuniKorn {
         })
     }
 
+    fn depends_on_others(&self, group: &GangKey) -> bool {
+        // One pod of an application says what its task groups are.
+        group.source == SOURCE
+    }
+
     fn gangs(&self, roster: &mut Roster<'_>, around: &mut Surroundings<'_>) -> Vec<GangSpec> {
         let is_its = |key: &GangKey| key.source == SOURCE;
         let mut definitions: BTreeMap<Name, Definition> = BTreeMap::new();

@@ -113,17 +113,13 @@ impl Clocks {
 
     /// Reads what another scheduler left in the annotations of the lease.
     pub(super) fn read(&self, annotations: Option<&BTreeMap<String, String>>) {
-        let Some(text) = annotations.and_then(|annotations| annotations.get(ANNOTATION)) else {
-            return;
-        };
-        match serde_json::from_str(text) {
-            Ok(found) => self.known().found = found,
-            Err(error) => {
-                warn!(
-                    "{ANNOTATION} of the lease cannot be read, all clocks start in full: {error}"
-                );
-            }
-        }
+        let text = annotations.and_then(|annotations| annotations.get(ANNOTATION));
+        let found = text.map_or(Ok(Vec::new()), |text| serde_json::from_str(text));
+        // What was read earlier is out of date, whatever stands there now.
+        self.known().found = found.unwrap_or_else(|error| {
+            warn!("{ANNOTATION} of the lease cannot be read, all clocks start in full: {error}");
+            Vec::new()
+        });
     }
 
     /// Takes what was found.

@@ -111,8 +111,10 @@ struct Object {
     uid: String,
     version: String,
     status: Map<String, Value>,
-    /// What it shall say, while it does not, and how often that was sent.
-    wanted: Option<(Words, u8)>,
+    /// What it was to say last.
+    wanted: Option<Words>,
+    /// How often that was sent, while it does not say so.
+    sends: Option<u8>,
 }
 
 /// What is read of a group object.
@@ -173,18 +175,18 @@ impl Groups {
             name: document.name.clone(),
         };
         let before = self.objects.remove(&key);
-        let wanted = before.filter(|before| before.uid == read.metadata.uid);
-        let object = Object {
+        let before = before.filter(|before| before.uid == read.metadata.uid);
+        let (wanted, sends) = before.map_or((None, None), |before| (before.wanted, before.sends));
+        let mut object = Object {
             api_version: document.api_version.clone(),
             uid: read.metadata.uid,
             version: read.metadata.resource_version,
             status: read.status,
-            wanted: wanted.and_then(|before| before.wanted),
+            wanted,
+            sends,
         };
-        let object = self.objects.entry(key.clone()).or_insert(object);
-        if let Some((wanted, sends)) = object.wanted.take() {
-            object.offer(&key, wanted, sends, &self.told);
-        }
+        object.offer(&key, &self.told);
+        self.objects.insert(key, object);
     }
 
     /// An object is gone.
@@ -235,12 +237,10 @@ impl Groups {
             let Some(words) = words(key.kind, gang, role, reason, &object.status) else {
                 continue;
             };
-            if object
-                .wanted
-                .as_ref()
-                .is_none_or(|(wanted, _)| *wanted != words)
-            {
-                object.offer(&key, words, 0, &self.told);
+            if object.wanted.as_ref() != Some(&words) {
+                object.wanted = Some(words);
+                object.sends = Some(0);
+                object.offer(&key, &self.told);
             }
         }
     }
@@ -270,10 +270,13 @@ impl Groups {
 }
 
 impl Object {
-    /// Sends what the object shall say, unless it says so.
-    fn offer(&mut self, key: &Key, wanted: Words, sends: u8, told: &UnboundedSender<Told>) {
-        self.wanted = None;
+    /// Sends what the object shall say, until it says so once.
+    fn offer(&mut self, key: &Key, told: &UnboundedSender<Told>) {
+        let (Some(wanted), Some(sends)) = (&self.wanted, self.sends) else {
+            return;
+        };
         let Some(status) = wanted.change(&self.status) else {
+            self.sends = None;
             return;
         };
         if sends < SENDS {
@@ -286,6 +289,6 @@ impl Object {
                 status,
             }));
         }
-        self.wanted = Some((wanted, sends.saturating_add(1)));
+        self.sends = Some(sends.saturating_add(1));
     }
 }

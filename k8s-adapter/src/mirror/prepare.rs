@@ -79,8 +79,7 @@ impl Mirror {
             return;
         };
         pod.keeps_judged = keeps;
-        let is_linked = pod.member.link.is_some();
-        known.touch(name, is_linked);
+        known.touch(name);
         self.changed_namespaces.insert(namespace.to_owned());
     }
 }

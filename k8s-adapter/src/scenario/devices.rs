@@ -90,6 +90,9 @@ pub(super) fn node_cards(shape: &NodeShape, known: &[NodeCards]) -> Result<Vec<N
             ("card_memory", shape.card_memory.is_some()),
             ("modes", shape.modes.is_some()),
             ("mps", shape.mps.is_some()),
+            ("most_shares", shape.most_shares.is_some()),
+            ("changing", shape.changing.is_some()),
+            ("withheld", shape.withheld.is_some()),
             ("links", shape.links.is_some()),
         ];
         return match given.iter().find(|(_, given)| *given) {
@@ -113,6 +116,9 @@ pub(super) fn node_cards(shape: &NodeShape, known: &[NodeCards]) -> Result<Vec<N
         first.modes = modes.0.iter().map(CardMode::from).collect();
     }
     first.mps = shape.mps.unwrap_or(first.mps);
+    first.most_shares = shape.most_shares.unwrap_or(first.most_shares);
+    first.is_changing = shape.changing.unwrap_or(first.is_changing);
+    first.withheld = shape.withheld.unwrap_or(first.withheld);
     if let Some(links) = &shape.links {
         first.links = Some(links.clone());
     }

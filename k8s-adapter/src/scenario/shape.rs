@@ -36,6 +36,12 @@ pub struct NodeShape {
     pub modes: Option<Modes>,
     /// Whether those who share its first kind's cards are clients of MPS.
     pub mps: Option<bool>,
+    /// How many shares one of its first kind's cards may have at most.
+    pub most_shares: Option<u32>,
+    /// Whether the MIG layout of its first kind's cards is being changed.
+    pub changing: Option<bool>,
+    /// Cards of its first kind that it has beside these and does not offer.
+    pub withheld: Option<u32>,
     /// How its first kind's cards reach each other: a known machine, or a matrix as text.
     pub links: Option<LinkMatrix>,
     /// MIG instances of its first kind's cards of which only the number is known, by profile.

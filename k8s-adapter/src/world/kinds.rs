@@ -113,6 +113,14 @@ pub(crate) fn of_volumes(group: &str, name: &str) -> Option<volumes::Kind> {
     })
 }
 
+/// Whether an object that is gone is a priority class.
+pub(crate) fn is_priority_class(group: &str, name: &str) -> bool {
+    let mut kinds = KINDS.iter();
+    kinds.any(|(kind, target)| {
+        *target == Target::PriorityClass && kind.group == group && kind.kind == name
+    })
+}
+
 /// Who reads this document, or the `apiVersion`s that somebody would read.
 ///
 /// The same kind in another group is another kind and is nobody's, with one exception: five systems

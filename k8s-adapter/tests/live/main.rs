@@ -7,7 +7,9 @@
 
 mod answers;
 mod changes;
+mod check;
 mod config;
+mod controllers;
 mod events;
 mod faults;
 mod first_and_second;

@@ -191,6 +191,12 @@ impl Proxy {
     pub(crate) fn break_connections(&self) {
         self.shared.breaks.send_modify(|breaks| *breaks += 1);
     }
+
+    /// Breaks all connections, and passes nothing on any more.
+    pub(crate) fn cut(&self) {
+        self.shared.is_cut.store(true, Ordering::Release);
+        self.break_connections();
+    }
 }
 
 impl Drop for Proxy {

@@ -21,11 +21,11 @@ const GPUS: u32 = 8;
 const STEPS: u32 = 150;
 
 /// Numbers without a pattern, the same in each run.
-struct Numbers(u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
     /// One below `limit`.
-    fn below(&mut self, limit: u32) -> u32 {
+    pub(crate) fn below(&mut self, limit: u32) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -221,8 +221,13 @@ fn offer(cluster: &Cluster, yaml: &str, numbers: &mut Numbers) {
 }
 
 /// Deletes an object, if it is there.
-fn remove(cluster: &Cluster, api: &str, plural: &str, name: &str) {
-    let path = cluster.path(api, &format!("{plural}/{name}?gracePeriodSeconds=0"));
+pub(crate) fn remove(cluster: &Cluster, api: &str, plural: &str, name: &str) {
+    remove_at(cluster, &cluster.path(api, &format!("{plural}/{name}")));
+}
+
+/// The same by its path.
+pub(crate) fn remove_at(cluster: &Cluster, path: &str) {
+    let path = format!("{path}?gracePeriodSeconds=0");
     let status = cluster.control_plane.delete(&path).unwrap().status;
     assert!(matches!(status, 200 | 202 | 404), "{path}: {status}");
 }

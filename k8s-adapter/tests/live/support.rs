@@ -240,19 +240,25 @@ impl Cluster {
             object["metadata"]["labels"][SITE] = self.site.as_deref().into();
             object["metadata"]["name"] = name.into();
         }
-        for spec in ["/spec", "/spec/template/spec"] {
-            let Some(spec) = object.pointer_mut(spec) else {
-                continue;
-            };
-            if spec
-                .get("schedulerName")
-                .is_some_and(|name| name == "gangline")
-            {
-                spec["schedulerName"] = self.scheduler_name().into();
+        self.adopt_pods(object);
+    }
+
+    /// The same for the specs of pods, wherever an object has them.
+    fn adopt_pods(&self, value: &mut Value) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| self.adopt_pods(item)),
+            Value::Object(fields) => {
+                let name = fields.get_mut("schedulerName");
+                if let Some(name) = name.filter(|name| *name == "gangline") {
+                    *name = self.scheduler_name().into();
+                }
+                if fields.contains_key("containers") && !fields.contains_key("nodeName") {
+                    let selector = fields.entry("nodeSelector").or_insert_with(|| json!({}));
+                    selector[SITE] = self.site.as_deref().into();
+                }
+                fields.values_mut().for_each(|field| self.adopt_pods(field));
             }
-            if spec.get("containers").is_some() && spec.get("nodeName").is_none() {
-                spec["nodeSelector"][SITE] = self.site.as_deref().into();
-            }
+            _ => {}
         }
     }
 

@@ -324,6 +324,7 @@ impl Explainer {
                 modes: Vec::from_iter((mode != CardMode::Whole).then_some(mode)),
                 links: cards.links.clone().filter(|_| !wish.is_for_parts()),
                 mps: cards.mps,
+                most_shares: cards.most_shares,
                 ..NodeCards::default()
             };
             Some((spec.clone(), alike))

@@ -170,7 +170,7 @@ impl Reader<'_, '_> {
             let usable = before.count;
             let there = if at_most.len() < usable {
                 let message = format_args!(
-                    "{} cards that are whole or may be; accepted: {usable}, which the device plugin \
+                    "cards that are whole or may be: {}; accepted: {usable}, which the device plugin \
                      lists",
                     at_most.len()
                 );
@@ -234,7 +234,7 @@ impl Reader<'_, '_> {
     ) -> bool {
         if full.len() > physical {
             let message = format_args!(
-                "{} cards that are whole or may be; accepted: {physical}, which the device plugin \
+                "cards that are whole or may be: {}; accepted: {physical}, which the device plugin \
                  lists",
                 full.len()
             );

@@ -138,6 +138,16 @@ fn hami_amounts_are_shares_of_so_many_cards() {
 }
 
 #[test]
+fn who_has_all_of_a_cards_time_in_hamis_words_has_the_card() {
+    let request = good(
+        "nvidia.com/gpu: 1, nvidia.com/gpumem: 8000, nvidia.com/gpucores: 100",
+        "",
+    );
+    assert_eq!(request.want, shares(1, ShareMemory::Milli(1000), 1000));
+    assert_eq!(request.min_card_memory_mib, 8000);
+}
+
+#[test]
 fn hami_amounts_of_several_containers_are_not_added_up() {
     let (request, problems) = read_pod(
         "{spec: {containers: [
@@ -620,4 +630,16 @@ fn models_are_read_as_people_write_them() {
 fn annotations_of_a_pod_without_cards_mean_nothing() {
     let (request, problems) = read("cpu: 1", "gangline.io/card-near: nonsense");
     assert_eq!((request.cards, problems.len()), (None, 0));
+}
+
+#[test]
+fn a_profile_with_a_slip_of_the_pen_is_guessed() {
+    let (_, problems) = read("nvidia.com/mig-1g10gb: 1", "");
+    assert_eq!(
+        problems,
+        [
+            "UnknownProfile: spec: nvidia.com/mig-1g10gb; accepted: nvidia.com/mig-PROFILE such as \
+             nvidia.com/mig-1g.5gb; did you mean nvidia.com/mig-1g.10gb?"
+        ]
+    );
 }

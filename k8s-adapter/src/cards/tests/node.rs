@@ -198,6 +198,7 @@ fn hami_lists_its_cards_in_an_annotation() {
             "nvidia.com/gpu: 10, nvidia.com/gpumem: 32768",
         );
         assert_eq!((cards.count, cards.memory_mib), (2, 32_768));
+        assert_eq!(cards.most_shares, 10);
         assert_eq!(cards.modes, [CardMode::Shared]);
         assert_eq!(cards.unhealthy, CardSet(0b10));
         assert!(cards.model.ends_with("V100") || cards.model.ends_with("V100-PCIE-32GB"));
@@ -380,6 +381,22 @@ fn more_memory_than_a_product_has_is_refused() {
 }
 
 #[test]
+fn cards_that_are_not_allocatable_are_known_by_number_of_them_only() {
+    let withheld = |annotation: &str, allocatable: u32| {
+        let status = format!(
+            "{{capacity: {{nvidia.com/gpu: 8}}, allocatable: {{nvidia.com/gpu: {allocatable}}}}}"
+        );
+        let (cards, problems) = read_status("", annotation, &status);
+        assert_eq!(problems, [""; 0]);
+        cards.map(|cards| (cards.count, cards.withheld))
+    };
+    assert_eq!(withheld("", 8), Some((8, 0)));
+    assert_eq!(withheld("", 6), Some((6, 2)));
+    let numbers = "gangline.io/cards: '{unhealthy: [3, 5]}'";
+    assert_eq!(withheld(numbers, 6), Some((8, 0)), "these are known");
+}
+
+#[test]
 fn sick_cards_are_known_by_number_only_when_all_are_named() {
     let read = |unhealthy: &str, allocatable: u32| {
         let annotation = format!("gangline.io/cards: '{{unhealthy: {unhealthy}}}'");
@@ -523,19 +540,22 @@ fn the_annotations_are_for_cards_of_any_maker() {
 
 #[test]
 fn cards_are_not_given_out_while_their_layout_changes() {
-    for (state, unhealthy) in [
-        ("pending", 0b11),
-        ("rebooting", 0b11),
-        ("failed", 0),
-        ("success", 0),
+    for (state, is_changing) in [
+        ("pending", true),
+        ("rebooting", true),
+        ("failed", false),
+        ("success", false),
     ] {
         let label = format!("{A100}, nvidia.com/mig.config.state: {state}");
         let allocatable = "nvidia.com/gpu: 2, nvidia.com/mig-1g.5gb: 7";
         let (cards, problems) = read(&label, "", allocatable);
         let cards = cards.unwrap();
-        assert_eq!((cards.count, cards.unhealthy.0), (2, unhealthy), "{state}");
-        assert_eq!(cards.slices.is_empty(), unhealthy > 0);
-        assert_eq!(problems.len(), usize::from(unhealthy > 0));
+        assert_eq!(
+            (cards.count, cards.is_changing),
+            (2, is_changing),
+            "{state}"
+        );
+        assert_eq!(problems.len(), usize::from(is_changing));
         assert!(
             problems
                 .iter()
@@ -591,7 +611,7 @@ fn bad_descriptions_are_named_and_plain_cards_stay() {
         ),
         (
             "{mode: mig-dynamic, count: 17}",
-            "17 cards that are whole or may be; accepted: 2, which the device plugin lists",
+            "cards that are whole or may be: 17; accepted: 2, which the device plugin lists",
         ),
         ("{count: 3}", "count: 3; accepted: 2, which there are"),
         ("{count: 65}", "65; accepted: 1 to 64"),
@@ -756,4 +776,10 @@ fn numbers_beyond_any_machine_are_named() {
         problem,
         "InvalidLabel: metadata.labels[nvidia.com/gpu.memory]: \"much\"; accepted: a whole number"
     );
+}
+
+#[test]
+fn a_mode_with_a_slip_of_the_pen_is_guessed() {
+    let (problem, _) = bad("", "gangline.io/cards: share", "nvidia.com/gpu: 1");
+    assert!(problem.ends_with("; did you mean shared?"), "{problem}");
 }

@@ -70,10 +70,14 @@ impl Harness {
     }
 
     fn annotated_pod(&mut self, name: &str, spec: &str, annotations: &str) {
+        self.pod_in_phase(name, spec, annotations, "Pending");
+    }
+
+    fn pod_in_phase(&mut self, name: &str, spec: &str, annotations: &str, phase: &str) {
         let yaml = format!(
             "metadata: {{name: {name}, namespace: default, uid: {}, annotations: {{{annotations}}}}}\n\
              spec: {{schedulerName: gangline, {spec} containers: [{{resources: {{limits: \
-             {{nvidia.com/gpu: 1}}}}}}]}}",
+             {{nvidia.com/gpu: 1}}}}}}]}}\nstatus: {{phase: {phase}}}",
             uid(name)
         );
         let pod = Box::new(serde_saphyr::from_str(&yaml).unwrap());
@@ -388,6 +392,12 @@ fn a_deadline_goes_on_after_a_restart_and_a_step_of_the_wall_clock_changes_nothi
         next.driver.clocks.annotate(&mut kept);
         assert_eq!(kept, Some(BTreeMap::new()), "no clock runs any more");
     }
+    // What was read before is forgotten with the annotation.
+    let mut later = Harness::at(Clock::start_at(noon));
+    later.driver.clocks.read(annotations.as_ref());
+    later.driver.clocks.read(None);
+    degraded(&mut later);
+    assert!(left(&mut later) > Duration::from_secs(40));
     // Another group of that name has all its time.
     let mut other = Harness::at(Clock::start_at(noon));
     let text = annotations.unwrap().into_iter().map(|(key, value)| {
@@ -555,8 +565,10 @@ fn a_status_is_written_on_change_and_over_a_newer_object_but_not_against_others(
     // Somebody else thinks otherwise.
     harness.group_at("g", "minMember: 1", 4, "phase: Pending");
     assert!(harness.statuses().is_empty());
-    // There is something new to say.
     harness.annotated_pod("g-1", "nodeName: n1,", link);
+    assert!(harness.statuses().is_empty());
+    // There is something new to say.
+    harness.pod_in_phase("g-1", "nodeName: n1,", link, "Running");
     assert_eq!(harness.statuses(), [place("4", "Running")]);
 }
 
