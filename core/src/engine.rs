@@ -32,7 +32,7 @@ mod totals;
 pub mod view;
 
 pub use check::{Inconsistency, LedgerLine};
-pub use event::{Event, Rejection};
+pub use event::{Clock, ClockLeft, Event, Rejection};
 pub use market::{Market, UsualWork};
 pub use snapshot::Snapshot;
 pub use store::Purpose;

@@ -27,8 +27,9 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use tokio::{
-    sync::{mpsc, watch as signal},
-    time,
+    runtime::Handle,
+    sync::{mpsc, oneshot, watch as signal},
+    task, time,
 };
 use tracing::info;
 
@@ -36,6 +37,8 @@ mod answers;
 mod bind;
 mod catalog;
 mod clock;
+mod clocks;
+mod complaints;
 mod differences;
 mod driver;
 mod dump;
@@ -59,6 +62,7 @@ pub use answers::{ask, ask_for_names};
 use bind::Binder;
 use catalog::Catalog;
 use clock::Clock;
+use clocks::Clocks;
 pub use differences::{Difference, Differences, differences};
 use driver::{Driver, Lines};
 pub use dump::dump;
@@ -178,10 +182,11 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
             }
         }
     };
+    let clocks = Clocks::new(Clock::start());
     let mut lease = options
         .election
         .as_ref()
-        .map(|election| Lease::new(client.clone(), election));
+        .map(|election| Lease::new(client.clone(), election, clocks.clone()));
     let work = async {
         let mut stop = pin!(stop);
         let fence = match &mut lease {
@@ -206,6 +211,7 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
             health,
             metrics,
             asked,
+            clocks,
         };
         schedule(client, fence, &options, parts, stop, lost).await
     };
@@ -226,6 +232,7 @@ struct Parts {
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     asked: mpsc::Receiver<Question>,
+    clocks: Clocks,
 }
 
 /// Schedules until `stop` ends, or `lost`: then nothing is finished, since others have begun.
@@ -241,6 +248,7 @@ async fn schedule(
         health,
         metrics,
         asked,
+        clocks,
     } = parts;
     let requests = Requests::new(client.clone(), fence);
     let (lines, ends) = Lines::open(WAITING_CHANGES);
@@ -249,7 +257,7 @@ async fn schedule(
     let driver = Driver::new(
         names,
         options.engine.clone(),
-        Clock::start(),
+        clocks,
         &lines,
         health,
         Arc::clone(&metrics),
@@ -263,7 +271,18 @@ async fn schedule(
     );
 
     let catalog = tokio::spawn(Catalog::new(client, ends.changes, Arc::clone(&metrics)).keep());
-    let driver = tokio::spawn(driver.drive(lines, asked));
+    // On a thread of its own: a long search must keep nobody from renewing the lease or hearing answers,
+    // however few threads the others have.
+    let (driver_ends, ended) = oneshot::channel::<()>();
+    let driver = task::spawn_blocking(move || {
+        Handle::current().block_on(async {
+            tokio::select! {
+                () = driver.drive(lines, asked) => {}
+                // Told to, or whoever would tell is gone.
+                _ = ended => {}
+            }
+        });
+    });
     let mut binder = tokio::spawn(binder.work(ends.plans));
     let evictor = tokio::spawn(evict::work(
         requests.clone(),
@@ -275,14 +294,13 @@ async fn schedule(
     let statuses = tokio::spawn(groups::work(requests.clone(), ends.statuses));
     let events = tokio::spawn(events::work(requests.clone(), ends.events, metrics));
     let reporter = tokio::spawn(report::work(requests, ends.news));
-    let driver_ends = driver.abort_handle();
     let mut lost = pin!(lost);
 
     tokio::select! {
         () = stop => {
             info!("stopping: what is being bound is bound, nothing new is decided");
             // The driver's end of the plans goes with it; then the binder ends with what it has.
-            driver_ends.abort();
+            drop(driver_ends);
             tokio::select! {
                 _ = time::timeout(LAST_BINDS, binder) => Ok(()),
                 () = &mut lost => Err(LiveError::LeaseLost),

@@ -52,6 +52,7 @@ impl Scheduler {
                 self.apply_bind_failed(pod, permanent, message);
             }
             Event::BindWithdrawn { pod } => self.apply_bind_withdrawn(pod),
+            Event::ClockLeft(left) => self.apply_clock_left(&left),
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! A driver that calls [`decide`](Scheduler::decide) after each change and at each
 //! [`next_deadline`](Scheduler::next_deadline) misses nothing and may sleep in between.
 
-use super::{GangId, Scheduler, Verdict, view::MemberState};
+use super::{Clock, GangId, Scheduler, Verdict, view::MemberState};
 use crate::{
     gang::{GangKey, life::Phase},
     units::{Nanos, Uid},
@@ -56,6 +56,24 @@ impl Scheduler {
             .map(|starts| starts.saturating_add(Nanos(1)))
             .filter(|time| *time > self.now);
         clocks.chain(queued).chain(overdue).min()
+    }
+
+    /// The groups whose clocks run, each with its clock and what was left of it at [`now`](Self::now), in
+    /// no order. Cost: these groups.
+    pub fn clocks(&self) -> impl Iterator<Item = (GangId, Clock, Nanos)> {
+        self.clocks.iter().filter_map(|&id| {
+            let gang = self.gangs.get(id.0).filter(|gang| gang.key.is_some())?;
+            let since = gang.clock_fed.map(|fed| self.now.saturating_sub(fed));
+            let left = gang.life.expires_in()?;
+            let left = left.saturating_sub(since.unwrap_or_default());
+            Some((id, Clock::of(gang.life), left))
+        })
+    }
+
+    /// Key and identity of a group.
+    pub fn key_of(&self, gang: GangId) -> Option<(&GangKey, Uid)> {
+        let gang = self.gangs.get(gang.0)?;
+        Some((gang.key.as_deref()?, gang.uid))
     }
 
     /// The gang that a pod is of, or the gang of one that it is.

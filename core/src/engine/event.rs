@@ -8,9 +8,12 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String};
 use crate::{
     cluster::NodeSpec,
     device::{CardRequestError, NodeCardsError},
-    gang::{GangKey, GangSpec, PodSpec},
+    gang::{
+        GangKey, GangSpec, PodSpec,
+        life::{Life, Phase},
+    },
     place::worth::PriceList,
-    units::Uid,
+    units::{Nanos, Uid},
 };
 
 /// Something that happened outside.
@@ -70,6 +73,45 @@ pub enum Event {
         /// The pod.
         pod: Uid,
     },
+    /// A scheduler that stopped left a clock like this: what is left of it now is no more. It says nothing
+    /// about a group that is not there, is another one of its name, or runs another clock by now.
+    ClockLeft(ClockLeft),
+}
+
+/// What is left of the clock that runs for a group: data that outlives a scheduler, so that a group does
+/// not get its time anew with each start of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ClockLeft {
+    /// The group.
+    pub key: GangKey,
+    /// Its identity.
+    pub uid: Uid,
+    /// Which clock.
+    pub clock: Clock,
+    /// How much is left of it.
+    pub left: Nanos,
+}
+
+/// A clock of [`gang::life`](crate::gang::life).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum Clock {
+    /// How long a complete group may wait.
+    Schedule,
+    /// How long holds may stay open and members may run below the minimum.
+    Deadline,
+}
+
+impl Clock {
+    /// Which one runs in a life, if one does.
+    pub(crate) const fn of(life: Life) -> Self {
+        match life.phase() {
+            Phase::Queued => Self::Schedule,
+            _ => Self::Deadline,
+        }
+    }
 }
 
 /// Why an event was refused. The engine is as it was before.
@@ -115,4 +157,16 @@ pub enum Rejection {
         /// How many are held.
         limit: u64,
     },
+}
+
+impl Rejection {
+    /// Kind and name of the object at fault, or what there is too much of.
+    pub fn object(&self) -> &str {
+        match self {
+            Self::Invalid { object, .. }
+            | Self::Cards { object, .. }
+            | Self::NodeCards { object, .. } => object,
+            Self::Capacity { what, .. } => what,
+        }
+    }
 }

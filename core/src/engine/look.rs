@@ -98,6 +98,10 @@ impl Scheduler {
                 role: &pod.spec.role,
                 rank,
                 state: pod.state(),
+                retried: pod
+                    .failures
+                    .as_ref()
+                    .is_some_and(|failures| failures.is_retried),
                 runs: pod.spec.phase == PodPhase::Running,
                 node: pod.charge.map(|charge| charge.node),
                 devices: pod.charge.map(|charge| charge.devices).unwrap_or_default(),

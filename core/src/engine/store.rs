@@ -65,6 +65,9 @@ pub(crate) struct Pod {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct BindFailures {
     pub(crate) attempts: u32,
+    /// The latest failure was for now: the bind is tried again where the room is held.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) is_retried: bool,
     pub(crate) message: String,
     pub(crate) not_before: Nanos,
 }

@@ -57,6 +57,8 @@ pub struct MemberView<'a> {
     pub rank: u32,
     /// What it is doing.
     pub state: MemberState,
+    /// Whether its bind failed for now and is tried again at its place.
+    pub retried: bool,
     /// Whether its containers have started and have not ended.
     pub runs: bool,
     /// Its node, bound or planned.

@@ -15,6 +15,35 @@ use crate::{
 impl Explainer {
     /// Everything but counterfactuals.
     pub(super) fn diagnose(&mut self, id: GangId) -> Option<Explanation> {
+        let mut explanation = self.diagnose_waiting(id)?;
+        let gang = self.engine.gangs.get(id.0)?;
+        for &member in &gang.members {
+            let Some(reason) = self.retried(member) else {
+                continue;
+            };
+            if gang.life.phase() != Phase::Running {
+                explanation.reason.get_or_insert_with(|| reason.clone());
+            }
+            explanation.members.push((self.pod_name(member), reason));
+        }
+        Some(explanation)
+    }
+
+    /// Why a member that has a place is not bound there yet, if its bind fails for now.
+    fn retried(&self, member: PodIx) -> Option<Reason> {
+        let pod = self.engine.pods.get(member.0)?;
+        let failures = pod
+            .failures
+            .as_ref()
+            .filter(|failures| failures.is_retried)?;
+        let node = pod.charge?.node;
+        Some(Reason::BindRetrying {
+            node: self.engine.cluster.node_name(node).to_string(),
+            message: failures.message.clone(),
+        })
+    }
+
+    fn diagnose_waiting(&mut self, id: GangId) -> Option<Explanation> {
         let gang = self.engine.gangs.get(id.0)?;
         let waiting: Vec<PodIx> = gang
             .members
@@ -210,6 +239,7 @@ impl Explainer {
         gang.members
             .iter()
             .filter_map(|member| self.engine.pods.get(member.0))
+            .filter(|pod| pod.charge.is_none())
             .find_map(|pod| {
                 let failures = pod
                     .failures

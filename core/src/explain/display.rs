@@ -306,6 +306,9 @@ impl Display for Reason {
                     "binding failed {attempts} {times}, last: {message}"
                 )
             }
+            Reason::BindRetrying { node, message } => {
+                write!(formatter, "binding to {node} is tried again: {message}")
+            }
             Reason::TimedOut { after } => {
                 write!(formatter, "waited for its schedule timeout of {after}")
             }
@@ -622,7 +625,7 @@ mod tests {
 
     #[test]
     fn other_reasons_read_as_sentences() {
-        let cases: [(Reason, &str); 9] = [
+        let cases: [(Reason, &str); 10] = [
             (
                 Reason::Invalid {
                     problem: Problem {
@@ -674,6 +677,13 @@ mod tests {
                     attempts: 2,
                 },
                 "binding failed 2 times, last: denied by policy",
+            ),
+            (
+                Reason::BindRetrying {
+                    node: "n1".into(),
+                    message: "etcd has no leader".into(),
+                },
+                "binding to n1 is tried again: etcd has no leader",
             ),
             (
                 Reason::TimedOut {

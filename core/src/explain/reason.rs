@@ -211,6 +211,13 @@ pub enum Reason {
         /// Tries so far.
         attempts: u32,
     },
+    /// It has a place, and its bind fails for now: it is tried again there as long as its room is held.
+    BindRetrying {
+        /// The node.
+        node: String,
+        /// What the other side said.
+        message: String,
+    },
     /// The group waited for its schedule timeout and its policy ended it.
     TimedOut {
         /// The timeout.
@@ -340,6 +347,7 @@ impl Reason {
             Reason::WouldDelayReservation { .. } => "WouldDelayReservation",
             Reason::Undecided { .. } => "Undecided",
             Reason::BindFailed { .. } => "BindFailed",
+            Reason::BindRetrying { .. } => "BindRetrying",
             Reason::TimedOut { .. } => "TimedOut",
             Reason::Surplus { .. } => "Surplus",
             Reason::NotTried => "NotTried",

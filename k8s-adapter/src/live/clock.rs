@@ -17,11 +17,22 @@ pub(super) struct Clock {
 impl Clock {
     /// Starts at the time of the machine.
     pub(super) fn start() -> Self {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self::start_at(SystemTime::now())
+    }
+
+    /// Starts at a time.
+    pub(super) fn start_at(wall: SystemTime) -> Self {
+        let since_1970 = wall.duration_since(UNIX_EPOCH);
         Self {
             started: Instant::now(),
             since_1970: nanos(since_1970.unwrap_or_default()),
         }
+    }
+
+    /// Lets time go by.
+    #[cfg(test)]
+    pub(super) fn pass(&mut self, span: Duration) {
+        self.started = self.started.checked_sub(span).unwrap();
     }
 
     /// Nanoseconds since 1970.

@@ -11,7 +11,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use gangline::{
@@ -28,7 +28,8 @@ use tracing::{debug, info, info_span, warn};
 
 use super::{
     bind::{Bind, Outcome, Plan, Report, Ticket},
-    clock::Clock,
+    clocks::Clocks,
+    complaints::Complaints,
     events::{Event as Telling, Events, Reason},
     evict::Eviction,
     groups::{Groups, Told},
@@ -53,6 +54,8 @@ mod tests;
 
 /// So many changes are taken in before the next decision.
 const AT_A_TIME: usize = 8192;
+/// Who waits to be told why he waits is told although something changes all the time, after this.
+const UNTOLD: Duration = Duration::from_millis(500);
 /// More rounds of decisions than this are not made in one go: each one places or refuses something.
 const ROUNDS: u32 = 1000;
 
@@ -127,7 +130,7 @@ impl Lines {
 pub(super) struct Driver {
     mirror: Mirror,
     scheduler: Scheduler,
-    clock: Clock,
+    clocks: Clocks,
     plans: UnboundedSender<Plan>,
     preparing: Preparing,
     evictions: UnboundedSender<Eviction>,
@@ -138,6 +141,7 @@ pub(super) struct Driver {
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     starts: Starts,
+    complaints: Complaints,
     /// Watches that have to list before the first decision, once that is known, and those that have.
     awaited: Option<usize>,
     listed: usize,
@@ -161,7 +165,7 @@ impl Driver {
     pub(super) fn new(
         scheduler_names: BTreeSet<String>,
         config: Config,
-        clock: Clock,
+        clocks: Clocks,
         lines: &Lines,
         health: Arc<Health>,
         metrics: Arc<Metrics>,
@@ -169,7 +173,7 @@ impl Driver {
         Self {
             mirror: Mirror::new(scheduler_names.iter().cloned()),
             scheduler: Scheduler::new(config),
-            clock,
+            clocks,
             plans: lines.plans.clone(),
             preparing: Preparing::new(lines.volumes.clone()),
             evictions: lines.evictions.clone(),
@@ -184,6 +188,7 @@ impl Driver {
             health,
             starts: Starts::new(Arc::clone(&metrics)),
             metrics,
+            complaints: Complaints::default(),
             awaited: None,
             listed: 0,
             has_started: false,
@@ -198,10 +203,12 @@ impl Driver {
         let mut changes = Vec::with_capacity(AT_A_TIME);
         let mut reports = Vec::new();
         let mut deadline: Option<Nanos> = None;
+        // When there was nothing better to do than to tell.
+        let mut idle = Instant::now();
         loop {
             let sleep = async {
                 match deadline {
-                    Some(time) => time::sleep_until(self.clock.instant(time).into()).await,
+                    Some(time) => time::sleep_until(self.clocks.clock().instant(time).into()).await,
                     None => std::future::pending().await,
                 }
             };
@@ -224,8 +231,8 @@ impl Driver {
                     continue;
                 }
                 () = std::future::ready(()), if self.storyteller.has_more() => {
-                    self.storyteller
-                        .tell_next(&mut self.scheduler, &mut self.groups);
+                    idle = Instant::now();
+                    self.tell_next();
                     tokio::task::yield_now().await;
                     continue;
                 }
@@ -244,9 +251,27 @@ impl Driver {
                 self.take(change);
             }
             deadline = self.turn(reports.drain(..));
-            let lasted = since.elapsed().as_secs_f64();
-            self.metrics.decision_seconds.observe(lasted);
+            let lasted = since.elapsed();
+            self.metrics.decision_seconds.observe(lasted.as_secs_f64());
+            // However much changes, who asks is answered, and a part of the time goes to who waits.
+            while let Ok(question) = questions.try_recv() {
+                self.answer(question);
+            }
+            if !self.storyteller.has_more() {
+                idle = Instant::now();
+            } else if idle.elapsed() > UNTOLD {
+                let until = Instant::now() + lasted / 2;
+                self.tell_next();
+                while self.storyteller.has_more() && Instant::now() < until {
+                    self.tell_next();
+                }
+            }
         }
+    }
+
+    fn tell_next(&mut self) {
+        self.storyteller
+            .tell_next(&mut self.scheduler, &mut self.groups);
     }
 
     fn answer(&mut self, question: Question) {
@@ -277,11 +302,15 @@ impl Driver {
                 uid,
             } => {
                 self.groups.forget_pod(uid);
+                self.complaints.forget("Pod", &namespace, &name);
                 self.storyteller.forget(uid);
                 self.mirror.pod_gone(&namespace, &name, uid);
             }
             Change::Node(node) => self.mirror.node(&node),
-            Change::NodeGone { name } => self.mirror.node_gone(&name),
+            Change::NodeGone { name } => {
+                self.complaints.forget("Node", "", &name);
+                self.mirror.node_gone(&name);
+            }
             Change::Object(document) => {
                 self.groups.see(&document);
                 self.mirror.object(document);
@@ -293,10 +322,11 @@ impl Driver {
                 name,
             } => {
                 self.groups.forget(&group, &kind, &namespace, &name);
+                self.complaints.forget(&kind, &namespace, &name);
                 self.mirror.object_gone(&group, &kind, &namespace, &name);
             }
             Change::Unreadable { object, fault } => {
-                warn!("{object} cannot be read and counts for nothing: {fault}");
+                self.complaints.refuse(&object, &fault);
             }
         }
     }
@@ -307,12 +337,12 @@ impl Driver {
             if self.awaited.is_none_or(|awaited| self.listed < awaited) {
                 return None;
             }
-            self.has_started = true;
             info!("the cluster is known; deciding");
         }
+        let is_first = !std::mem::replace(&mut self.has_started, true);
         let events = self.mirror.settle();
         for complaint in self.mirror.complaints() {
-            debug!("{complaint}");
+            self.complaints.say(&complaint);
         }
         self.set_levels(&events);
         for report in reports {
@@ -323,10 +353,17 @@ impl Driver {
             self.withdraw_if_stale(&event);
             self.storyteller.note(&event, &self.scheduler);
             if let Err(rejection) = self.scheduler.apply(event) {
-                warn!("an object cannot be used: {rejection}");
+                let fault = rejection.to_string();
+                self.complaints.refuse(rejection.object(), &fault);
             }
         }
-        let now = self.clock.now();
+        if is_first {
+            for left in self.clocks.take() {
+                // The engine refuses no such event.
+                let _ = self.scheduler.apply(Event::ClockLeft(left));
+            }
+        }
+        let now = self.clocks.clock().now();
         let scheduler = &self.scheduler;
         let is_held = |pod| scheduler.state_of(pod) == Some(MemberState::Planned);
         let looked = self.preparing.look(&self.mirror, now, is_held);
@@ -351,6 +388,7 @@ impl Driver {
         let binding = &self.binding;
         let is_binding = |pod| binding.contains_key(&pod);
         let frees = self.preparing.let_go(&mut self.mirror, is_binding);
+        self.clocks.note(&self.scheduler);
         self.health.decides();
         // Others may have waited for what was kept for volumes.
         let at_once = frees.then_some(now);
@@ -535,7 +573,7 @@ impl Driver {
             nodes,
         });
         info!(members = binds.len(), "placed");
-        let now = self.clock.now();
+        let now = self.clocks.clock().now();
         let plan = Plan { ticket, binds };
         let looked = self.preparing.start(plan, &mut self.mirror, now);
         self.go_on(looked);
@@ -620,7 +658,8 @@ impl Waiting {
             Event::Namespace { .. }
             | Event::Prices(_)
             | Event::BindFailed { .. }
-            | Event::BindWithdrawn { .. } => false,
+            | Event::BindWithdrawn { .. }
+            | Event::ClockLeft(_) => false,
         }
     }
 }

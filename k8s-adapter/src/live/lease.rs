@@ -8,7 +8,7 @@
 //!
 //! Why not a crate: the kept ones compare the times that other machines wrote with their own clock.
 
-use std::{env, process, time::Duration};
+use std::{env, process, sync::Arc, time::Duration};
 
 use k8s_openapi::{
     api::coordination::v1::{Lease as Object, LeaseSpec},
@@ -16,13 +16,20 @@ use k8s_openapi::{
 };
 use kube::{Api, Client, api::PostParams};
 use tokio::{
-    sync::watch,
+    sync::{OwnedRwLockReadGuard, RwLock, watch},
     time::{self, Instant},
 };
 use tracing::{debug, info, warn};
 
+use super::clocks::Clocks;
+
+#[cfg(test)]
+mod tests;
+
 /// How often an instance that does not hold the lease looks at it.
 const LOOK: Duration = Duration::from_secs(2);
+/// An answer that takes longer counts as lost, however long the lease lasts.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Which lease, and how long it lasts without renewal.
 #[derive(Clone, Debug)]
@@ -44,6 +51,8 @@ pub(super) struct Lease {
     /// The object as we wrote it last.
     ours: Option<Object>,
     until: watch::Sender<Instant>,
+    writes: Arc<RwLock<()>>,
+    clocks: Clocks,
 }
 
 /// Whether we may write.
@@ -53,14 +62,26 @@ pub(super) struct Fence {
     until: Option<watch::Receiver<Instant>>,
     /// How long an answer may take: longer counts as lost.
     patience: Duration,
+    /// Read by each write as long as it lasts.
+    writes: Arc<RwLock<()>>,
+}
+
+/// One request that changes something may be under way.
+#[derive(Debug)]
+pub(super) struct Pass {
+    /// When it must be over, answered or not: before the lease can be anybody else's.
+    pub(super) ends: Instant,
+    /// As long as it is there, the lease is not given back.
+    _write: OwnedRwLockReadGuard<()>,
 }
 
 impl Fence {
     /// For an instance that is the only one.
-    pub(super) const fn open() -> Self {
+    pub(super) fn open() -> Self {
         Self {
             until: None,
-            patience: Duration::from_secs(15),
+            patience: PATIENCE,
+            writes: Arc::default(),
         }
     }
 
@@ -70,20 +91,38 @@ impl Fence {
     }
 
     /// Waits until something that is sent now is answered, or given up, while the lease is ours.
-    pub(super) async fn passed(&self) {
-        let Some(until) = &self.until else { return };
-        let mut until = until.clone();
-        let patience = self.patience;
-        let passes = |until: &Instant| Instant::now() + patience < *until;
-        if until.wait_for(passes).await.is_err() {
-            // Nobody will renew it any more: the process is about to end.
-            std::future::pending::<()>().await;
+    pub(super) async fn pass(&self) -> Pass {
+        loop {
+            if let Some(until) = &self.until {
+                let mut until = until.clone();
+                if until.wait_for(|until| self.fits(*until)).await.is_err() {
+                    // Nobody will renew it any more: the process is about to end.
+                    std::future::pending::<()>().await;
+                }
+            }
+            let write = Arc::clone(&self.writes).read_owned().await;
+            let ends = Instant::now() + self.patience;
+            // It may have been given back meanwhile.
+            if self
+                .until
+                .as_ref()
+                .is_none_or(|until| ends < *until.borrow())
+            {
+                return Pass {
+                    ends,
+                    _write: write,
+                };
+            }
         }
+    }
+
+    fn fits(&self, until: Instant) -> bool {
+        Instant::now() + self.patience < until
     }
 }
 
 impl Lease {
-    pub(super) fn new(client: Client, election: &Election) -> Self {
+    pub(super) fn new(client: Client, election: &Election, clocks: Clocks) -> Self {
         let namespace = election.namespace.as_deref();
         let namespace = namespace.unwrap_or(client.default_namespace()).to_owned();
         let host = env::var("POD_NAME").or_else(|_| env::var("HOSTNAME"));
@@ -96,14 +135,22 @@ impl Lease {
             lasts: election.lasts,
             ours: None,
             until: watch::Sender::new(Instant::now()),
+            writes: Arc::default(),
+            clocks,
         }
+    }
+
+    /// How long an answer may take: three attempts to renew it fit into the lease.
+    fn patience(&self) -> Duration {
+        PATIENCE.min(self.lasts / 3)
     }
 
     /// What keeps those who write within it.
     pub(super) fn fence(&self) -> Fence {
         Fence {
             until: Some(self.until.subscribe()),
-            patience: self.lasts / 3,
+            patience: self.patience(),
+            writes: Arc::clone(&self.writes),
         }
     }
 
@@ -144,6 +191,7 @@ impl Lease {
         let Some(found) = found else {
             return self.write(None).await;
         };
+        self.clocks.read(found.metadata.annotations.as_ref());
         let spec = found.spec.clone().unwrap_or_default();
         let holder = spec.holder_identity.unwrap_or_default();
         if !holder.is_empty() && holder != self.identity {
@@ -189,11 +237,15 @@ impl Lease {
         }
     }
 
-    /// Gives the lease back, so that the next one need not wait.
+    /// Gives the lease back, so that the next one need not wait. What is being written is over by then, and
+    /// nothing is written any more.
     pub(super) async fn release(mut self) {
         let Some(mut ours) = self.ours.take() else {
             return;
         };
+        self.until.send_replace(Instant::now());
+        let _none = self.writes.write().await;
+        self.clocks.annotate(&mut ours.metadata.annotations);
         let spec = ours.spec.get_or_insert_default();
         spec.holder_identity = Some(String::new());
         let settings = PostParams::default();
@@ -232,10 +284,11 @@ impl Lease {
         };
         let settings = PostParams::default();
         let written = if let Some(found) = found {
-            let object = Object {
+            let mut object = Object {
                 spec: Some(spec),
                 ..found
             };
+            self.clocks.annotate(&mut object.metadata.annotations);
             let replaced = self.api.replace(&self.name, &settings, &object);
             self.within(replaced).await
         } else {
@@ -264,7 +317,7 @@ impl Lease {
         &self,
         answer: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, kube::Error> {
-        match time::timeout(self.lasts / 3, answer).await {
+        match time::timeout(self.patience(), answer).await {
             Ok(answer) => answer,
             Err(elapsed) => Err(kube::Error::Service(elapsed.into())),
         }

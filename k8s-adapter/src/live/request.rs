@@ -7,7 +7,7 @@ use kube::{
     client::Body,
     core::{Request, Status, response::StatusDetails},
 };
-use tokio::time;
+use tokio::time::{self, Instant};
 
 use super::lease::Fence;
 
@@ -34,26 +34,28 @@ impl Requests {
     /// Waits until something may be written. Who looks whether there is something to write does so after
     /// this.
     pub(super) async fn may_write(&self) {
-        self.fence.passed().await;
+        drop(self.fence.pass().await);
     }
 
     /// Sends a request that changes something; the text of the answer.
     pub(super) async fn write(&self, request: Made) -> Result<String, kube::Error> {
-        self.may_write().await;
-        self.send(request).await
+        let pass = self.fence.pass().await;
+        self.send(request, pass.ends).await
     }
 
     /// Sends a request that changes nothing; the text of the answer.
     pub(super) async fn read(&self, request: Made) -> Result<String, kube::Error> {
-        self.send(request).await
+        self.send(request, Instant::now() + self.fence.patience())
+            .await
     }
 
-    async fn send(&self, request: Made) -> Result<String, kube::Error> {
+    async fn send(&self, request: Made, ends: Instant) -> Result<String, kube::Error> {
         let request = request.map_err(kube::Error::BuildRequest)?;
-        let answer = self.exchange(request);
-        match time::timeout(self.fence.patience(), answer).await {
-            Ok(answer) => answer,
-            Err(elapsed) => Err(kube::Error::Service(elapsed.into())),
+        tokio::select! {
+            // Its end comes first: a process that stood still must not send what is late by then.
+            biased;
+            () = time::sleep_until(ends) => Err(kube::Error::Service("no answer in time".into())),
+            answer = self.exchange(request) => answer,
         }
     }
 

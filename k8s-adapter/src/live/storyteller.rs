@@ -163,7 +163,8 @@ impl Storyteller {
             Event::Node(_)
             | Event::NodeGone { .. }
             | Event::Namespace { .. }
-            | Event::Prices(_) => {}
+            | Event::Prices(_)
+            | Event::ClockLeft(_) => {}
         }
     }
 
@@ -211,7 +212,8 @@ impl Storyteller {
                 continue;
             };
             // One that makes no sense counts as one that is held back.
-            if matches!(member.state, MemberState::Waiting | MemberState::Gated) {
+            let is_held_back = matches!(member.state, MemberState::Waiting | MemberState::Gated);
+            if is_held_back || member.retried {
                 waits = true;
             } else {
                 self.pending_pods.change(pod.code.take().as_deref(), None);
@@ -308,6 +310,7 @@ fn word(reason: &Reason) -> &str {
         | Reason::MinExceedsMembers { .. }
         | Reason::UnknownLevel { .. }
         | Reason::BindFailed { .. }
+        | Reason::BindRetrying { .. }
         | Reason::TimedOut { .. }
         | Reason::NotTried => reason.code(),
     }

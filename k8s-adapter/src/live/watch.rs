@@ -23,7 +23,7 @@ mod session;
 
 use session::Fault;
 
-use super::{line::Line, metrics::Heard, pauses::Pauses};
+use super::{complaints::object_name, line::Line, metrics::Heard, pauses::Pauses};
 use crate::{api, load::Document};
 
 /// The pauses between attempts to reach an API server that does not answer.
@@ -219,9 +219,8 @@ impl Watch {
         read.unwrap_or_else(|error| {
             let kind = &self.resource.kind;
             let (namespace, name) = line.name();
-            let slash = if namespace.is_empty() { "" } else { "/" };
             Change::Unreadable {
-                object: format!("{kind} {namespace}{slash}{name}"),
+                object: object_name(kind, &namespace, &name),
                 fault: error.to_string(),
             }
         })

@@ -46,6 +46,7 @@ pub(crate) fn member(name: &str, place: Option<(u32, u64)>) -> MemberView<'_> {
         role: "",
         rank: 0,
         runs: false,
+        retried: false,
         state: match place {
             Some(_) => MemberState::Planned,
             None => MemberState::Waiting,

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     proxy::{Fate, Write},
-    support::{Cluster, group},
+    support::{Cluster, VOLCANO, group},
 };
 
 /// What happens to the bind of a gang's second member: at the first, second, ... attempt.
@@ -74,6 +74,58 @@ fn whatever_is_answered_to_a_bind_its_gang_ends_whole_and_nothing_is_bound_twice
     };
     let pause = second.at - first.at;
     assert!(pause >= Duration::from_secs(2), "it waited for {pause:?}");
+}
+
+/// Its room is held meanwhile, so nothing else would tell.
+#[test]
+fn a_bind_that_always_fails_for_now_says_so_once() {
+    let mut cluster = Cluster::share("retried");
+    cluster.apply(VOLCANO);
+    let fates = BTreeMap::from([
+        ("failed", (Fate::Answered(500), "the test says 500")),
+        ("throttled", (Fate::Throttled(1), "Too many requests")),
+        ("broken", (Fate::Unsent, "")),
+        ("silent", (Fate::Silent, "no answer in time")),
+    ]);
+    let by_gang = fates.clone();
+    let proxy = cluster.proxy(move |writes| {
+        let gang = writes.last()?.bind()?.strip_suffix("-1")?;
+        by_gang.get(gang).map(|(fate, _)| fate.clone())
+    });
+    cluster.run_elected(&["--kubeconfig", proxy.kubeconfig(), "--lease-duration", "3s"]);
+    for gang in fates.keys() {
+        cluster.create_node(gang, 2);
+    }
+    for gang in fates.keys() {
+        cluster.apply(&group(gang, 2, 2, 1));
+    }
+    for (gang, (_, words)) in &fates {
+        cluster.wait_until(&format!("{gang} says so"), || {
+            let (reason, message) = cluster.why(&format!("{gang}-1"));
+            reason == "BindRetrying" && message.contains(words)
+        });
+        cluster.wait_until(&format!("the group of {gang} says so"), || {
+            let path = cluster.path(
+                "/apis/scheduling.volcano.sh/v1beta1",
+                &format!("podgroups/{gang}"),
+            );
+            let conditions = cluster.read(&path)["status"]["conditions"].to_string();
+            conditions.contains("BindRetrying")
+        });
+    }
+    cluster.wait_until("each was tried some more times", || {
+        let writes = proxy.writes();
+        let times = |gang: &&str| attempts(&writes, &format!("{gang}-1")).len();
+        fates.keys().all(|gang| times(gang) > 4)
+    });
+    let writes = proxy.writes();
+    let conditions = |pod: &str| {
+        let taken = writes.iter().filter(|write| write.status == Some(200));
+        taken.filter(|write| write.condition() == Some(pod)).count()
+    };
+    for gang in ["failed", "throttled", "silent"] {
+        assert_eq!(conditions(&format!("{gang}-1")), 1, "{gang}");
+    }
 }
 
 /// Also what pods say about why they wait, and evictions, come through in the end.

@@ -38,6 +38,8 @@ use tokio::{
 pub(crate) enum Fate {
     /// It reaches the API server after this time.
     Late(Duration),
+    /// It is carried out at once and answered after this time.
+    AnsweredLate(Duration),
     /// It never reaches the API server: the connection breaks.
     Unsent,
     /// It is carried out, and the connection breaks before the answer.
@@ -244,6 +246,11 @@ impl Shared {
             Fate::Late(time) => {
                 time::sleep(time).await;
                 self.send_write(number, request).await
+            }
+            Fate::AnsweredLate(time) => {
+                let answer = self.send_write(number, request).await;
+                time::sleep(time).await;
+                answer
             }
             Fate::Unsent => Err(io::ErrorKind::ConnectionReset.into()),
             Fate::Lost => {

@@ -1,5 +1,7 @@
 //! What a scheduler does with what it finds when it starts.
 
+use std::{thread, time::Duration};
+
 use gangline_controlplane::{ControlPlane, Program};
 
 use crate::support::{Cluster, VOLCANO, group, node};
@@ -61,4 +63,25 @@ fn a_scheduler_goes_on_when_the_api_server_or_it_itself_starts_again() {
     assert_eq!(cluster.placed("c"), (2, 0));
     cluster.control_plane.create_node(&node("n3", 1)).unwrap();
     cluster.wait_until("the third gang is whole", || cluster.placed("c") == (2, 2));
+}
+
+/// A gang that cannot be whole is released although no scheduler lives as long as its deadline.
+#[test]
+fn a_deadline_does_not_begin_anew_with_each_start() {
+    let mut cluster = Cluster::share("remainder");
+    cluster.create_node("n1", 1);
+    cluster.apply(&group("g", 2, 2, 1));
+    cluster.bind("g-0", &cluster.node_name("n1"));
+    for starts in 1..20 {
+        cluster.run_elected(&["--lease-duration", "3s", "--degraded-deadline", "12s"]);
+        let known = |cluster: &Cluster| cluster.log().matches("the cluster is known").count();
+        cluster.wait_until("it decides", || known(&cluster) == starts);
+        thread::sleep(Duration::from_secs(5));
+        cluster.kill_scheduler();
+        if cluster.placed("g-") == (1, 0) {
+            assert!(starts > 1, "its deadline was longer");
+            return;
+        }
+    }
+    panic!("it is never released");
 }

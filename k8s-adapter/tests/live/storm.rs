@@ -4,11 +4,17 @@
 //! It cannot be asked, so its decisions show it: of what each node has free, by the API server's list, pods
 //! get exactly as much, and not one GPU more.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
 
+use gangline_controlplane::ControlPlane;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, group};
+use crate::support::{Cluster, Listener, VOLCANO, group};
 
 const NODES: u32 = 4;
 const GPUS: u32 = 8;
@@ -119,6 +125,75 @@ fn after_a_storm_the_books_are_right() {
         cluster.wait_until("no more is given", || {
             cluster.why(&waits).1.ends_with("needs 1 GPU, 0 free")
         });
+    }
+}
+
+/// So many threads change nodes as fast as the API server takes it.
+const CHANGERS: usize = 8;
+const CHANGING_NODES: usize = 200;
+
+/// Nodes change all the time: groups are placed meanwhile, who waits says why, the lease is kept, and what
+/// waits for the driver is bounded.
+#[test]
+fn decisions_go_on_while_nodes_change_all_the_time() {
+    let mut cluster = Cluster::start(&ControlPlane::builder()).unwrap();
+    cluster.control_plane.apply(VOLCANO).unwrap();
+    for number in 0..CHANGING_NODES {
+        cluster.create_node(&format!("n{number}"), 2);
+    }
+    let listener = Listener::free();
+    cluster.run_elected(&["--lease-duration", "6s", "--listen", &listener.address]);
+    cluster.wait_until("it decides", || {
+        listener.metric("gangline_decision_seconds_count") > Some(0.0)
+    });
+    let holder = cluster.lease_holder();
+    let (changes, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for _ in 0..CHANGERS {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let number = changes.fetch_add(1, Ordering::Relaxed);
+                    let node = format!("/api/v1/nodes/n{}", number % CHANGING_NODES);
+                    // Of two changes one decides something.
+                    let labels = json!({ "a": number.to_string(), "b": (number % 3).to_string() });
+                    cluster.patch(&node, &json!({ "metadata": { "labels": labels } }));
+                }
+            });
+        }
+        // Also when the test fails.
+        let _end = End(&is_over);
+        let mut most = 0.0_f64;
+        let since = Instant::now();
+        let mut groups = 0;
+        while since.elapsed() < Duration::from_secs(10) || groups < 5 {
+            let name = format!("g{groups}");
+            groups += 1;
+            cluster.apply(&group(&name, 4, 4, 1));
+            cluster.wait_until("a group is whole meanwhile", || {
+                cluster.placed(&format!("{name}-")) == (4, 4)
+            });
+            let backlog = listener.metric("gangline_watch_backlog_changes");
+            most = most.max(backlog.expect("it answers meanwhile"));
+        }
+        cluster.apply(&group("large", 1, 1, 9));
+        cluster.wait_until("who waits says why meanwhile", || {
+            cluster.why("large-0").0 == "Unschedulable"
+        });
+        let seconds = since.elapsed().as_secs_f64();
+        let each = changes.load(Ordering::Relaxed) as f64 / seconds;
+        eprintln!("{each:.0} changes a second, {groups} groups, at most {most} changes waited");
+        assert!(most < 16_384.0, "{most}");
+    });
+    assert_eq!(cluster.lease_holder(), holder);
+    assert!(!cluster.has_ended());
+}
+
+/// Ends the storm.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -2,12 +2,14 @@
 
 use super::super::{
     Scheduler,
+    event::{Clock, ClockLeft},
     store::{Charge, Gang, GangIx, Pod, PodIx, Purpose},
     view::MemberState,
 };
 use crate::{
     device::Devices,
     gang::life::{self, Command, Commands},
+    units::Nanos,
 };
 
 impl Scheduler {
@@ -72,6 +74,25 @@ impl Scheduler {
             self.drive(gang, life::Event::Changed);
         }
         commands
+    }
+
+    /// Shortens the clock that runs for a group to what was left of it.
+    pub(super) fn apply_clock_left(&mut self, known: &ClockLeft) {
+        let Some(&gang) = self.gang_by_key.get(&known.key) else {
+            return;
+        };
+        let Some(entry) = self.gangs.get(gang.0) else {
+            return;
+        };
+        let same = entry.uid == known.uid && Clock::of(entry.life) == known.clock;
+        let Some(left) = entry.life.expires_in().filter(|_| same) else {
+            return;
+        };
+        // What runs out does so in the next decision, not here.
+        let too_much = left.saturating_sub(known.left.max(Nanos(1)));
+        if too_much > Nanos::ZERO {
+            self.drive(gang, life::Event::Elapsed(too_much));
+        }
     }
 
     pub(super) fn rules(&self, gang: &Gang) -> life::Rules {

@@ -223,6 +223,9 @@ impl Scheduler {
         self.cluster.release(charge.node, template, &charge.devices);
         if let Some(pod) = self.pods.get_mut(ix.0) {
             pod.charge = None;
+            if let Some(failures) = &mut pod.failures {
+                failures.is_retried = false;
+            }
         }
         if let Some(pods) = self.node_pods.get_mut(charge.node.0 as usize)
             && let Some(at) = pods.iter().position(|&other| other == ix)
@@ -257,6 +260,10 @@ impl Scheduler {
             self.note_failure(ix, Some(message));
             if permanent {
                 self.give_back(ix);
+            } else if let Some(pod) = self.pods.get_mut(ix.0)
+                && let Some(failures) = &mut pod.failures
+            {
+                failures.is_retried = true;
             }
         }
     }

@@ -1,8 +1,10 @@
 //! The driver without an API server: changes in, plans out.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use tokio::sync::mpsc::error::TryRecvError;
 
-use super::*;
+use super::{super::clock::Clock, *};
 use crate::load::{Document, Source};
 
 mod volumes;
@@ -19,11 +21,15 @@ struct Harness {
 
 impl Harness {
     fn new() -> Self {
+        Self::at(Clock::start())
+    }
+
+    fn at(clock: Clock) -> Self {
         let (lines, ends) = Lines::open(1);
         let names = BTreeSet::from(["gangline".to_owned()]);
         let health = Arc::default();
-        let (config, clock) = (Config::default(), Clock::start());
-        let driver = Driver::new(names, config, clock, &lines, health, Arc::default());
+        let (config, clocks) = (Config::default(), Clocks::new(clock));
+        let driver = Driver::new(names, config, clocks, &lines, health, Arc::default());
         Self {
             driver,
             lines,
@@ -292,6 +298,115 @@ fn a_bind_that_is_refused_pauses_and_says_so() {
     );
     let deadline = harness.driver.scheduler.next_deadline();
     assert!(deadline.is_some_and(|deadline| deadline > harness.driver.scheduler.now()));
+}
+
+#[test]
+fn a_bind_that_is_tried_again_says_so_once_for_each_answer() {
+    let mut harness = Harness::started();
+    harness.node("n1", "");
+    harness.group("g", "minMember: 2");
+    for pod in ["g-0", "g-1"] {
+        harness.annotated_pod(pod, "", "scheduling.k8s.io/group-name: g");
+    }
+    let plan = harness.turn_with([]).pop().expect("a plan");
+    assert!(plan.ticket.start());
+    assert_eq!(harness.told(), []);
+    let number = plan.binds[0].plan;
+    let retrying = |message: &str| Report {
+        plan: number,
+        pod: uid("g-1"),
+        outcome: Outcome::Retrying {
+            message: message.into(),
+        },
+    };
+    let says = |message: &str| {
+        let message = format!("BindRetrying: binding to n1 is tried again: {message}");
+        vec![("g-1".to_owned(), message)]
+    };
+    assert!(harness.turn_with([retrying("no leader")]).is_empty());
+    assert_eq!(harness.told(), says("no leader"));
+    let mut status = String::new();
+    while let Ok(told) = harness.statuses.try_recv() {
+        if let Told::Status(write) = told {
+            status = write.status.to_string();
+        }
+    }
+    assert!(status.contains("BindRetrying"), "{status}");
+    // Nothing new is nothing to say, also when something else changes.
+    assert!(harness.turn_with([retrying("no leader")]).is_empty());
+    assert_eq!(harness.told(), []);
+    harness.annotated_pod("g-0", "nodeName: n1,", "scheduling.k8s.io/group-name: g");
+    assert!(harness.turn().is_empty());
+    assert_eq!(harness.told(), []);
+    assert!(harness.turn_with([retrying("too many")]).is_empty());
+    assert_eq!(harness.told(), says("too many"));
+    let pending = harness.driver.storyteller.pending();
+    assert_eq!(pending.pods.get("BindRetrying"), Some(&1));
+    assert_eq!(pending.groups.get("BindRetrying"), Some(&1));
+    harness.annotated_pod("g-1", "nodeName: n1,", "scheduling.k8s.io/group-name: g");
+    assert!(harness.turn().is_empty());
+    assert_eq!(harness.told(), []);
+    let pending = harness.driver.storyteller.pending();
+    assert_eq!(pending.pods.get("BindRetrying"), Some(&0));
+    assert_eq!(pending.groups.get("BindRetrying"), Some(&0));
+}
+
+/// Whoever starts finishes the time that the one before had left, whatever the wall clock says by then.
+#[test]
+fn a_deadline_goes_on_after_a_restart_and_a_step_of_the_wall_clock_changes_nothing() {
+    const HOUR: Duration = Duration::from_hours(1);
+    let noon = UNIX_EPOCH + Duration::from_secs(1_796_000_000);
+    let degraded = |harness: &mut Harness| {
+        harness.driver.take(Change::Awaited(0));
+        harness.node("n1", "");
+        harness.pod("x", "nodeName: n1,");
+        harness.group("g", "minMember: 2");
+        harness.annotated_pod("g-0", "nodeName: n1,", "scheduling.k8s.io/group-name: g");
+        harness.annotated_pod("g-1", "", "scheduling.k8s.io/group-name: g");
+    };
+    let left = |harness: &mut Harness| {
+        let deadline = harness.driver.turn([].into_iter()).expect("a deadline");
+        let left = deadline.saturating_sub(harness.driver.clocks.clock().now());
+        Duration::from_nanos(left.0)
+    };
+    let mut first = Harness::at(Clock::start_at(noon));
+    degraded(&mut first);
+    assert!(left(&mut first) > Duration::from_secs(40));
+    // Its clock runs on while nothing is decided.
+    first.driver.clocks.pass(Duration::from_secs(40));
+    let mut annotations = None;
+    first.driver.clocks.annotate(&mut annotations);
+    for wall in [noon, noon - HOUR, noon + HOUR] {
+        let mut next = Harness::at(Clock::start_at(wall));
+        next.driver.clocks.read(annotations.as_ref());
+        let mut kept = annotations.clone();
+        next.driver.clocks.annotate(&mut kept);
+        assert_eq!(kept, annotations, "nothing was decided yet");
+        degraded(&mut next);
+        assert!(left(&mut next) <= Duration::from_secs(20));
+        assert!(next.evictions.try_recv().is_err());
+        next.driver.clocks.pass(Duration::from_secs(20));
+        next.turn();
+        let evicted = next.evictions.try_recv().map(|eviction| eviction.uid);
+        assert_eq!(evicted, Ok(uid("g-0")));
+        next.driver.clocks.annotate(&mut kept);
+        assert_eq!(kept, Some(BTreeMap::new()), "no clock runs any more");
+    }
+    // What was read before is forgotten with the annotation.
+    let mut later = Harness::at(Clock::start_at(noon));
+    later.driver.clocks.read(annotations.as_ref());
+    later.driver.clocks.read(None);
+    degraded(&mut later);
+    assert!(left(&mut later) > Duration::from_secs(40));
+    // Another group of that name has all its time.
+    let mut other = Harness::at(Clock::start_at(noon));
+    let text = annotations.unwrap().into_iter().map(|(key, value)| {
+        let value = value.replace(&uid("g").to_string(), &uid("h").to_string());
+        (key, value)
+    });
+    other.driver.clocks.read(Some(&text.collect()));
+    degraded(&mut other);
+    assert!(left(&mut other) > Duration::from_secs(40));
 }
 
 #[test]

@@ -100,7 +100,10 @@ fn native(
     } else {
         let why = reason?;
         let word = match why {
-            Reason::Invalid { .. } => "SchedulerError",
+            // More room would not help.
+            Reason::Invalid { .. } | Reason::BindFailed { .. } | Reason::BindRetrying { .. } => {
+                "SchedulerError"
+            }
             _ => "Unschedulable",
         };
         (word, why.with_code())
