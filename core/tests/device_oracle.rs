@@ -575,7 +575,10 @@ fn the_allocator_says_what_trying_every_card_says() {
     let judged = f64::from(shares.feasible + shares.infeasible);
     let share = f64::from(shares.feasible) / judged;
     // Worlds that are all easy or all hopeless would show nothing.
-    assert!((0.25..=0.75).contains(&share) || worlds < 1000, "{shares:?}");
+    assert!(
+        (0.25..=0.75).contains(&share) || worlds < 1000,
+        "{shares:?}"
+    );
     assert!(
         f64::from(shares.ruled) > judged / 12.0 || worlds < 1000,
         "{shares:?}"

@@ -230,17 +230,19 @@ impl Worth {
         let states = (0_u32..).zip(states);
         let changed = states.filter(|(_, (before, after))| before.parts != after.parts);
         let cost = changed.map(|(card, (before, after))| {
+            let is_ready = !pool.hardware.whole.contains(card);
+            if is_ready {
+                // What it leaves are the instances that are there, wherever they lie: it costs its size.
+                let taken = after.mig.mask & !before.mig.mask;
+                let units = i64::from(geometry.units.max(1));
+                return CARD / units * i64::from(taken.count_ones());
+            }
             let lost = table
                 .worth(before.mig)
                 .saturating_sub(table.worth(after.mig));
             let whole = MigWorth::SLICE * i64::from(geometry.compute_slices.max(1));
             let cost = i128::from(lost) * i128::from(CARD) / i128::from(whole);
-            let is_ready = !pool.hardware.whole.contains(card);
-            let beside = match before.parts {
-                _ if is_ready => 0,
-                0 => OPENED,
-                _ => CUT,
-            };
+            let beside = if before.parts == 0 { OPENED } else { CUT };
             i64::try_from(cost).unwrap_or(0).saturating_add(beside)
         });
         cost.fold(0, i64::saturating_add)
