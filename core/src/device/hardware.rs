@@ -54,7 +54,7 @@ pub(crate) struct Hardware {
     pub(crate) most_shares: u32,
     /// Nothing of them is given while their MIG layout is being changed.
     pub(crate) is_changing: bool,
-    /// Cards beside these that the node does not offer.
+    /// Cards that the node does not offer: beside these, or all of these.
     pub(crate) withheld: u32,
 }
 

@@ -565,25 +565,23 @@ pub(crate) fn in_doubt<'a>(
         empty.set_unhealthy(kind, CardSet::EMPTY);
     }
     let mut possible = empty.clone();
-    let mut assumed: SmallVec<[(Running<'_>, &Devices, bool); 8]> = SmallVec::new();
+    let mut assumed: SmallVec<[(Running<'_>, &Devices); 8]> = SmallVec::new();
     for (pod, held) in running.zip(held) {
-        let could_hold = could_hold(&empty, pod.ask);
-        if pod.told.is_some() || could_hold {
+        let is_possible = pod.told.is_some() || could_hold(&empty, pod.ask);
+        if is_possible {
             possible.take(pod.ask, held);
         }
-        let is_assumed = pod.is_assumed(held);
-        assumed.extend(is_assumed.then_some((pod, held, could_hold)));
+        assumed.extend(pod.is_assumed(held).then_some((pod, held)));
     }
     for (kind, overfull) in possible.overfull() {
         let all = empty.pool(kind).map_or(CardSet::EMPTY, |pool| pool.all);
         let mut cards = CardSet::EMPTY;
-        let of_kind = assumed.iter().filter(|(pod, ..)| pod.ask.kind == kind);
-        for (pod, held, could_hold) in of_kind {
+        for (pod, held) in assumed.iter().filter(|(pod, _)| pod.ask.kind == kind) {
             let told = pod.misplaced(held).intersection(all);
             cards = cards.union(told);
             let is_crowded = !pod.assumed_on(held).intersection(overfull).is_empty();
             if is_crowded || pod.is_short(held) {
-                cards = cards.union(if *could_hold {
+                cards = cards.union(if could_hold(&empty, pod.ask) {
                     cards_for(&empty, pod.ask)
                 } else if told.is_empty() {
                     cards_at_all(&empty, pod.ask)
