@@ -71,6 +71,7 @@ impl Fleet {
             let kind = NodeKind {
                 model: find_or_push(&mut fleet.models, product.to_owned()),
                 cards: cards as u16,
+                whole_only: 0,
                 milli_cpu,
                 geometry: None,
             };

@@ -41,7 +41,7 @@ pub(crate) use choose::{Running, Wanted, choices, choose, in_doubt, settle};
 #[cfg(feature = "alloc")]
 pub use devices::{Devices, Slice};
 #[cfg(feature = "alloc")]
-pub(crate) use hardware::Catalog;
+pub(crate) use hardware::{Catalog, Hardware, Mode, Need};
 #[cfg(feature = "alloc")]
 pub use hardware::{NodeCardsError, check_cards, model_of, most_replicas};
 #[cfg(feature = "alloc")]

@@ -138,17 +138,32 @@ fn check(object_meta: &ObjectMeta, known: &[&str], object: &str, problems: &mut 
     }
 }
 
-/// The accepted word that is most like this one, if one is like it: of two letters at most one differs.
+/// The accepted word that is most like this one, if one begins like it or is like it: of two letters at
+/// most one differs, behind what both begin with up to a separator, such as the vendor.
 pub(crate) fn nearest<'a>(word: &str, accepted: &[&'a str]) -> Option<&'a str> {
     let plain = |word: &str| word.to_lowercase().trim_start_matches(PREFIX).to_owned();
     let word = plain(word);
-    let distance = |known: &str| strsim::damerau_levenshtein(&plain(known), &word);
-    let known = accepted.iter().copied();
-    known
-        .filter(|known| distance(known) * 2 <= word.len())
+    let likeness = |known: &str| {
+        let known = plain(known);
         // Who leaves the end out means what begins like this.
-        .min_by_key(|known| (!plain(known).starts_with(&word), distance(known)))
+        let begins = known.starts_with(&word);
+        let same = known.bytes().zip(word.bytes()).take_while(|(a, b)| a == b);
+        let same = known.get(..same.count()).unwrap_or_default();
+        let own = same.find(['-', '/', '_']).map_or(0, |at| at + 1);
+        let (known, word) = (known.get(own..)?, word.get(own..)?);
+        let distance = strsim::damerau_levenshtein(known, word);
+        let is_like = distance * 2 <= word.len() || (begins && word.len() >= LEAST_START);
+        is_like.then_some((!begins, distance))
+    };
+    let known = accepted.iter().copied();
+    let known = known.filter_map(|known| Some((likeness(known)?, known)));
+    known
+        .min_by_key(|(likeness, _)| *likeness)
+        .map(|(_, known)| known)
 }
+
+/// Fewer letters than this begin too many words.
+const LEAST_START: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -208,6 +223,14 @@ mod tests {
     fn a_word_whose_end_is_left_out_is_the_one_that_begins_so() {
         let machines = ["dgx-a100", "hgx-a100-8", "hgx-h100-8"];
         assert_eq!(nearest("hgx-h100", &machines), Some("hgx-h100-8"));
+        let products = ["NVIDIA-GB200", "NVIDIA-H100-80GB-HBM3", "NVIDIA-H200"];
+        assert_eq!(nearest("NVIDIA-H100", &products), Some(products[1]));
+        assert_eq!(nearest("NVIDIA-H20O", &products), Some(products[2]));
+        assert_eq!(
+            nearest("NVIDIA-H20O", &products[..2]),
+            None,
+            "what both begin with says nothing"
+        );
     }
 
     #[test]

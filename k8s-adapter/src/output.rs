@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gangline::{
     GangId, NodeIx, Scheduler, Verdict,
     bits::CardSet,
-    device::{names::card_kind, overhead::Need},
+    device::{Slice, names::card_kind, overhead::Need},
     engine::{CardsView, Explanation, GangView, MemberState, MemberView, NodeView},
     explain::{Counterfactual, DomainAttempt, Explainer, Reason},
     gang::life::{End, Phase},
@@ -369,6 +369,29 @@ fn uncounted(gang: &GangView<'_>, nodes: &Nodes<'_>) -> Vec<String> {
     placed.filter_map(note).collect()
 }
 
+/// Notes on members of which devices were told that they cannot have.
+fn unbelieved(gang: &GangView<'_>) -> Vec<String> {
+    let note = |member: &MemberView<'_>| {
+        let (told, has) = (member.told?, &member.devices);
+        let is_part = |part: Slice| has.slices().any(|other| other == part);
+        let is_believed = has.cards.contains_all(told.cards) && told.slices().all(is_part);
+        let runs = member.assumed && member.state == MemberState::Bound;
+        (runs && !is_believed).then(|| {
+            let what = if told.slices().next().is_some() {
+                "parts of cards"
+            } else {
+                "cards"
+            };
+            format!(
+                "what is told of pod {}, {what} {}, cannot be what it has there: it counts as if nothing \
+                 was told",
+                member.name, told.cards
+            )
+        })
+    };
+    gang.members.iter().filter_map(note).collect()
+}
+
 /// Notes on nodes where its members run and of whose cards nobody knows what is used.
 fn in_doubt(gang: &GangView<'_>, nodes: &Nodes<'_>) -> BTreeSet<String> {
     let bound = gang.members.iter().filter(|member| has_place(member));
@@ -445,6 +468,7 @@ impl GangReport {
             notes: unknown_cards(gang, nodes)
                 .into_iter()
                 .chain(uncounted(gang, nodes))
+                .chain(unbelieved(gang))
                 .chain(in_doubt(gang, nodes))
                 .collect(),
         }

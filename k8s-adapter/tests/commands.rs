@@ -499,3 +499,27 @@ fn a_scenario_about_a_model_that_no_node_has_is_played_with_a_warning() {
         "{errors}"
     );
 }
+
+#[test]
+fn what_is_told_of_a_pod_and_cannot_be_is_named_and_a_note_on_several_is_said_once() {
+    let pod = |name: &str, cards: u32, told: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, annotations: \
+             {{gangline.io/devices: '{told}'}}}}\nspec: {{nodeName: n1, containers: [{{name: m, \
+             resources: {{limits: {{nvidia.com/gpu: {cards}}}}}}}]}}\nstatus: {{phase: Running}}\n"
+        )
+    };
+    let mut cluster = String::from(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {nvidia.com/gpu: 4}}\n",
+    );
+    cluster.push_str(&pod("fewer", 2, "0-2"));
+    let one = run(&["plan", "--cluster", &file("told.yaml", &cluster)]);
+    let shown = text(&one.stdout);
+    let note = "default/fewer: what is told of pod fewer, cards 0-2, cannot be what it has there";
+    assert!(shown.contains(note), "{shown}");
+    cluster.push_str(&pod("a", 2, "0-1"));
+    cluster.push_str(&pod("b", 2, "0-1"));
+    let output = run(&["plan", "--cluster", &file("told-twice.yaml", &cluster)]);
+    let shown = text(&output.stdout);
+    assert_eq!(shown.matches("nobody knows").count(), 1, "{shown}");
+}

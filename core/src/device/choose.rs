@@ -6,7 +6,7 @@
 //! possible. Ties go to the lowest card. Nothing here changes an inventory.
 
 use alloc::vec::Vec;
-use core::ops::ControlFlow;
+use core::{cmp::Reverse, ops::ControlFlow};
 
 use smallvec::SmallVec;
 
@@ -52,6 +52,7 @@ pub(crate) fn choose(inventory: &Inventory, ask: &CardAsk) -> Option<Devices> {
     if let Some(devices) = picker.single() {
         return Some(devices);
     }
+    picker.take_largest_first();
     if picker.walk(0, &mut first).is_break() && picker.steps == 0 {
         // Many ways, and the first ones leave no room for the last part: now no part goes where the
         // others would not fit any more.
@@ -124,6 +125,7 @@ pub(crate) fn choices(
         if let Some(mut picker) = Picker::new(inventory, pool, ask)
             && flow.is_continue()
         {
+            picker.take_largest_first();
             picker.all = true;
             picker.by_name = wanted.by_name;
             picker.all_starts = wanted.all_starts;
@@ -313,8 +315,10 @@ struct Place {
 struct Picker<'a> {
     hardware: &'a Hardware,
     ask: &'a CardAsk,
-    /// What each part takes; alike parts next to each other, the largest first.
+    /// What each part takes; alike parts next to each other.
     needs: SmallVec<[Need; 8]>,
+    /// Where the request has each part, if not in this order.
+    asked: SmallVec<[usize; 8]>,
     cards: SmallVec<[u32; 16]>,
     states: SmallVec<[CardState; 16]>,
     devices: Devices,
@@ -352,6 +356,7 @@ impl<'a> Picker<'a> {
             hardware,
             ask,
             needs,
+            asked: SmallVec::new(),
             cards: parts::usable_cards(inventory, pool, ask),
             states: inventory.states(pool).into(),
             devices: Devices::NONE,
@@ -364,6 +369,31 @@ impl<'a> Picker<'a> {
             steps: MOST_STEPS,
             looks: 0,
         })
+    }
+
+    /// Places large instances before small ones, which would take the places of the large ones.
+    fn take_largest_first(&mut self) {
+        let mut asked: SmallVec<[usize; 8]> = (0..self.needs.len()).collect();
+        asked.sort_by_key(|&at| Reverse(self.hardware.units_of(&self.needs[at])));
+        if !asked.is_sorted() {
+            self.needs = asked.iter().map(|&at| self.needs[at].clone()).collect();
+            self.asked = asked;
+        }
+    }
+
+    /// All parts that were placed, in the order of the request.
+    fn as_asked(&self) -> Devices {
+        if self.asked.is_empty() {
+            return self.devices;
+        }
+        let mut parts: SmallVec<[(usize, Slice); 8]> = self
+            .asked
+            .iter()
+            .copied()
+            .zip(self.devices.slices())
+            .collect();
+        parts.sort_unstable();
+        running::collected(parts.into_iter().map(|(_, slice)| slice))
     }
 
     /// The usual choice for a member with one part, without a list of places.
@@ -438,7 +468,7 @@ impl<'a> Picker<'a> {
         visit: &mut dyn FnMut(&Devices) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let Some(need) = self.needs.get(index).cloned() else {
-            return visit(&self.devices);
+            return visit(&self.as_asked());
         };
         let mut places: SmallVec<[Place; 128]> = SmallVec::new();
         let mut tried: SmallVec<[u32; 16]> = SmallVec::new();

@@ -34,6 +34,8 @@ pub(crate) struct Hardware {
     pub(crate) id: u32,
     /// The product, as the node names it.
     pub(crate) product: String,
+    /// What prices call them: equal for cards that the same work fits on in the same way.
+    pub(crate) priced_as: String,
     pub(crate) model: Option<&'static CardModel>,
     /// Memory of one card; 0: nobody told.
     pub(crate) memory_mib: u32,
@@ -385,6 +387,28 @@ fn alike(modes: &[Mode]) -> SmallVec<[CardSet; 2]> {
     sets.into_iter().map(|(_, cards)| cards).collect()
 }
 
+/// Product, memory and what cards are given as, with how many of them.
+fn priced_as(cards: &NodeCards, modes: &[Mode]) -> String {
+    let parted = alike(modes).into_iter().filter_map(|alike| {
+        let mode = match modes.get(alike.iter().next()? as usize)? {
+            Mode::Shared => "shared".to_string(),
+            Mode::Replicas(replicas) => format!("in {replicas} replicas"),
+            Mode::MigDynamic | Mode::MigStatic(_) => "in instances".to_string(),
+            Mode::Whole => return None,
+        };
+        Some(format!("{} {mode}", alike.len()))
+    });
+    let memory = format!(
+        "{} MiB, at most {} shares",
+        cards.memory_mib, cards.most_shares
+    );
+    let all: Vec<String> = [cards.model.clone(), memory]
+        .into_iter()
+        .chain(parted)
+        .collect();
+    all.join(", ")
+}
+
 fn starts(starts: u16) -> String {
     let starts = (0..16).filter(|start| starts & (1 << start) != 0);
     let words: Vec<String> = starts.map(|start: u8| start.to_string()).collect();
@@ -461,6 +485,7 @@ impl Hardware {
         Self {
             id,
             product: cards.model.clone(),
+            priced_as: priced_as(cards, &modes),
             model,
             memory_mib: if cards.memory_mib > 0 {
                 cards.memory_mib
@@ -617,6 +642,17 @@ impl Hardware {
                 (!profiles.is_empty()).then_some(Need::Slice(profiles))
             }
         }
+    }
+
+    /// Units of a card that an instance takes at least; 0 for other parts.
+    pub(crate) fn units_of(&self, need: &Need) -> u8 {
+        let Need::Slice(profiles) = need else {
+            return 0;
+        };
+        let profile = profiles.first().zip(self.geometry());
+        profile
+            .and_then(|(&ix, geometry)| geometry.get(ix))
+            .map_or(0, |profile| profile.units)
     }
 
     /// What processes need in all that say they need so much.

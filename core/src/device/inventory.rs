@@ -116,6 +116,8 @@ pub(crate) struct CardState {
 /// What is left of a card, for prices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CardUse {
+    /// All of it, as a whole only.
+    Whole,
     /// All of it.
     Free,
     /// So many thousandths of it.
@@ -430,6 +432,7 @@ impl Inventory {
             Mode::Shared | Mode::Replicas(_) if state.parts > 0 => {
                 CardUse::Left(parts::left_milli(hardware, card, &state) as u16)
             }
+            Mode::Whole => CardUse::Whole,
             _ => CardUse::Free,
         }
     }

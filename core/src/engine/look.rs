@@ -109,6 +109,7 @@ impl Scheduler {
                     let ask = ask.as_ref();
                     ask.is_some_and(|ask| self.is_assumed(&pod.spec, charge, ask))
                 }),
+                told: pod.spec.devices,
                 wants_cards: ask.as_ref().map(|ask| &ask.source),
                 memory: ask
                     .as_ref()

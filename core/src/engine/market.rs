@@ -6,26 +6,18 @@
 
 use alloc::{format, string::String, sync::Arc, vec::Vec};
 
+mod work;
+
 use super::Scheduler;
 use crate::{
-    cluster::{CPU_IX, shape::StaticFit, template::TemplateIx},
-    device::{
-        CardAsk, Part,
-        mig::{self, MigWorth},
-    },
+    cluster::{CPU_IX, template::TemplateIx},
+    device::mig::{self, MigWorth},
     gang::ScoringRule,
     hash::Map,
     place::worth::{self, PriceList},
-    price::{
-        ARRIVAL, Catalogue, Demand, Effort, KindSet, Mix, NodeKind, NodeState, Prices, WorkType,
-        fragmentation,
-    },
-    request::{CPU, ShareMemory, SliceChoice, Template},
+    price::{ARRIVAL, Catalogue, Demand, Effort, Mix, NodeKind, NodeState, Prices, fragmentation},
+    request::{CPU, Template},
 };
-
-/// A card on which shares that name an amount of memory are measured when their own card is not
-/// known, in MiB.
-const TYPICAL_CARD_MIB: u64 = 81_920;
 
 /// A profile's part of the mix is told in so many parts of the one that is asked for most.
 const MIX_PARTS: u128 = 256;
@@ -37,7 +29,7 @@ const FORGET: u32 = 6;
 /// Supply and usual demand, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Market {
-    products: Vec<String>,
+    models: Vec<String>,
     profiles: Vec<String>,
     catalogue: Catalogue,
     mix: Mix,
@@ -76,14 +68,14 @@ impl Market {
     /// [`Prices::solve`].
     pub fn solve(&self, previous: Option<&PriceList>, effort: Effort) -> PriceList {
         let same = |list: &&PriceList| {
-            list.products == self.products
+            list.models == self.models
                 && list.prices.catalogue() == &self.catalogue
                 && list.profiles == self.profiles
         };
         let tables = previous.map_or(&[][..], |list| &list.slices);
         let previous = previous.filter(same).map(|list| &list.prices);
         PriceList {
-            products: self.products.clone(),
+            models: self.models.clone(),
             profiles: self.profiles.clone(),
             prices: Prices::solve(&self.catalogue, &self.mix, &self.fleet, previous, effort),
             slices: self
@@ -237,7 +229,7 @@ impl Scheduler {
     pub fn market(&mut self) -> Market {
         self.cluster.settle_order();
         let mut market = Market {
-            products: Vec::new(),
+            models: Vec::new(),
             profiles: Vec::new(),
             catalogue: Catalogue::default(),
             mix: Mix::new(),
@@ -311,14 +303,14 @@ impl Scheduler {
     fn kind_of(&self, class: crate::cluster::class::ClassIx, market: &mut Market) -> u16 {
         let state = self.cluster.classes.get(class);
         let pool = worth::main_pool(&state.cards);
-        let (product, cards) = worth::product_of(pool);
+        let (name, cards) = worth::model_of(pool);
         let cut = pool.filter(|pool| pool.hardware.has_slices());
         if let Some(geometry) = cut.and_then(|pool| pool.hardware.geometry())
             && !market.slices.contains(&geometry)
         {
             market.slices.push(geometry);
         }
-        let model = position(&mut market.products, product);
+        let model = position(&mut market.models, name);
         let geometry = pool
             .and_then(|pool| worth::geometry_of(pool, &mut market.profiles))
             .map(|geometry| {
@@ -333,6 +325,7 @@ impl Scheduler {
         let kind = NodeKind {
             model,
             cards,
+            whole_only: pool.map_or(0, worth::whole_only),
             milli_cpu: allocatable.get(usize::from(CPU_IX)).copied().unwrap_or(0),
             geometry,
         };
@@ -343,94 +336,6 @@ impl Scheduler {
             kinds.len() - 1
         }) as u16
     }
-
-    fn add_work(
-        &mut self,
-        market: &mut Market,
-        kinds: &[(crate::cluster::class::ClassIx, u16)],
-        template: TemplateIx,
-        weight: u64,
-    ) {
-        if weight == 0 {
-            return;
-        }
-        let mut allowed = KindSet::default();
-        let mut all = true;
-        for &(class, kind) in kinds {
-            let fits = matches!(
-                self.cluster.static_fit(template, class),
-                StaticFit::Fits { .. }
-            );
-            let compiled = self.cluster.template(template);
-            let pool = worth::main_pool(&self.cluster.classes.get(class).cards);
-            let passes = compiled.cards.as_ref().is_none_or(|ask| {
-                pool.is_some_and(|pool| pool.kind == ask.kind && pool.hardware.passes(ask))
-            });
-            if fits && passes {
-                allowed.insert(kind);
-            } else {
-                all = false;
-            }
-        }
-        let compiled = self.cluster.template(template);
-        let work = |demand| WorkType {
-            demand,
-            milli_cpu: compiled.asks_for(CPU_IX),
-            allowed: (!all).then(|| allowed.clone()),
-        };
-        let Some(ask) = &compiled.cards else {
-            market.mix.add_weight(&work(Demand::None), weight);
-            return;
-        };
-        if ask.whole() > 0 {
-            let count = u16::try_from(ask.whole()).unwrap_or(u16::MAX);
-            market
-                .mix
-                .add_weight(&work(Demand::Whole { count }), weight);
-        }
-        for (count, demand) in parts(ask, &market.profiles) {
-            let weight = weight.saturating_mul(count.into());
-            market.mix.add_weight(&work(demand), weight);
-        }
-    }
-}
-
-/// The parts of an ask as demand of one part each.
-fn parts(ask: &CardAsk, profiles: &[String]) -> Vec<(u32, Demand)> {
-    let demand = |part| {
-        Some(match part {
-            Part::Replica => Demand::Share { milli: 100 },
-            Part::Share {
-                memory,
-                compute_milli,
-            } => {
-                let memory = match memory {
-                    ShareMemory::Milli(milli) => milli.into(),
-                    ShareMemory::Mib(mib) => u64::from(mib) * 1000 / TYPICAL_CARD_MIB,
-                };
-                let milli = memory.max(compute_milli.into()).clamp(1, 1000);
-                Demand::Share {
-                    milli: milli as u16,
-                }
-            }
-            Part::Slice(SliceChoice::Profile(name)) => {
-                let profile = profiles.iter().position(|known| known == name)?;
-                Demand::Slice {
-                    profile: profile as u16,
-                }
-            }
-            // Which profile it will be depends on the card; a part of one is a fair guess.
-            Part::Slice(&SliceChoice::AtLeast { memory_mib, .. }) => {
-                let milli = u64::from(memory_mib) * 1000 / TYPICAL_CARD_MIB;
-                Demand::Share {
-                    milli: milli.clamp(1, 1000) as u16,
-                }
-            }
-        })
-    };
-    ask.parts()
-        .filter_map(|(count, part)| Some((count, demand(part)?)))
-        .collect()
 }
 
 fn position(names: &mut Vec<String>, name: &str) -> u16 {

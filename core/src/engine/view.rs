@@ -67,6 +67,8 @@ pub struct MemberView<'a> {
     pub devices: Devices,
     /// Whether nobody told which of several cards it runs on, so that its devices are assumed.
     pub assumed: bool,
+    /// The devices that were told of it, whether they can be or not.
+    pub told: Option<Devices>,
     /// The cards or parts of cards that it asks for.
     pub wants_cards: Option<&'a CardRequest>,
     /// What one of its shares, or of its slices that it asks for by memory, needs of its node's

@@ -12,7 +12,7 @@ use super::score;
 use crate::{
     bits::CardSet,
     cluster::{CPU_IX, Cluster, class::Class, template::Compiled},
-    device::{self, CardAsk, CardUse, Devices, Inventory, Pool, Wanted, mig::MigWorth},
+    device::{self, CardAsk, CardUse, Devices, Inventory, Mode, Pool, Wanted, mig::MigWorth},
     gang::ScoringRule,
     hash::Map,
     price::{CardState, Geometry, NodeKind, NodeKindIx, NodeState, Prices, fragmentation},
@@ -24,8 +24,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PriceList {
-    /// Products of cards, as nodes name them, by [`NodeKind::model`].
-    pub(crate) products: Vec<String>,
+    /// What cards are called, by [`NodeKind::model`]: product, memory, and how they are given.
+    pub(crate) models: Vec<String>,
     /// Names of MIG profiles by the numbers of [`Geometry::placements`].
     pub(crate) profiles: Vec<String>,
     /// The prices.
@@ -64,9 +64,9 @@ const CARD: i64 = 1_000_000_000;
 /// What it costs beside the worth to cut a card anew where another has an instance ready: less than any
 /// compute slice, so that nobody gets a larger instance for it.
 const CUT: i64 = CARD / 16;
-/// Of the ways on one node that differ by less, the one that breaks into fewer idle cards for shares is
-/// taken: prices are no more exact than that, and a card that stays idle can become anything.
-const NEARLY: i64 = CARD / 1_000;
+/// Of the ways that differ by less, the one that breaks into fewer idle cards for shares is taken: prices
+/// are no more exact than that, and a card that stays idle can become anything.
+const NEARLY: i64 = CARD / 100;
 /// What it costs to break into an idle card: more than any placement on cards that are in use.
 const OPENED: i64 = 256 * CARD;
 
@@ -152,17 +152,21 @@ impl Worth {
                     template,
                 ),
             };
-            let price = price
-                .saturating_sub(node.cards.joined(ask, devices))
-                .clamp(-score::DEAREST, score::DEAREST);
             let opened = if ask.asks_shares() {
-                node.cards.idle_among(ask.kind, devices.cards)
+                i64::from(node.cards.idle_among(ask.kind, devices.cards))
             } else {
                 0
             };
-            let dearness = price.saturating_add(NEARLY * i64::from(opened));
-            if best.is_none_or(|(_, _, least)| dearness < least) {
-                best = Some((*devices, price, dearness));
+            let opening = match rule {
+                ScoringRule::BidPrice => NEARLY * opened,
+                _ => 0,
+            };
+            let price = price
+                .saturating_add(opening)
+                .saturating_sub(node.cards.joined(ask, devices))
+                .clamp(-score::DEAREST, score::DEAREST);
+            if best.is_none_or(|(_, least, fewest)| (price, opened) < (least, fewest)) {
+                best = Some((*devices, price, opened));
             }
         }
         self.ways = ways;
@@ -282,7 +286,7 @@ impl Worth {
             node.milli_cpu(),
         );
         let kind = *self.kinds.entry(key).or_insert_with(|| {
-            let kind = kind_of(&list.products, pool)?;
+            let kind = kind_of(&list.models, pool)?;
             let same = |known: &NodeKind| known.model == kind.0 && known.cards == kind.1;
             let at = list
                 .prices
@@ -296,18 +300,26 @@ impl Worth {
     }
 }
 
-/// Model and number of cards of a pool, as far as products are known.
-fn kind_of(products: &[String], pool: Option<&Pool>) -> Option<(u16, u16)> {
-    let (product, count) = product_of(pool);
-    let model = products.iter().position(|known| known == product)?;
+/// Model and number of cards of a pool, as far as models are known.
+fn kind_of(models: &[String], pool: Option<&Pool>) -> Option<(u16, u16)> {
+    let (name, count) = model_of(pool);
+    let model = models.iter().position(|known| known == name)?;
     Some((model as u16, count))
 }
 
-/// What prices call a node's cards: the product, and how many.
-pub(crate) fn product_of(pool: Option<&Pool>) -> (&str, u16) {
+/// What prices call a node's cards, and how many there are.
+pub(crate) fn model_of(pool: Option<&Pool>) -> (&str, u16) {
     pool.map_or(("", 0), |pool| {
-        (pool.hardware.product.as_str(), pool.all.len() as u16)
+        (pool.hardware.priced_as.as_str(), pool.all.len() as u16)
     })
+}
+
+/// How many of a pool's cards are given as a whole or not at all.
+pub(crate) fn whole_only(pool: &Pool) -> u16 {
+    let cards = pool.all.iter();
+    cards
+        .filter(|&card| *pool.hardware.mode(card) == Mode::Whole)
+        .count() as u16
 }
 
 /// The cards that prices look at: the kind with the most.
@@ -323,6 +335,7 @@ pub(crate) fn state_of(kind: NodeKindIx, cards: &Inventory, milli_cpu: i64) -> N
     let states = all
         .iter()
         .map(|card| match pool.map(|pool| cards.card_use(pool, card)) {
+            Some(CardUse::Whole) => CardState::WHOLE,
             Some(CardUse::Free) => CardState::FREE,
             Some(CardUse::Left(milli)) => CardState::left(milli),
             Some(CardUse::Sliced(taken)) => CardState::sliced(taken),

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::{
-    kind::{CARD_MILLI, CardState, Catalogue, Geometry, NodeState},
+    kind::{CardState, Catalogue, Geometry, NodeState},
     mix::{Demand, Mix, WorkType},
 };
 
@@ -84,7 +84,7 @@ fn holds(card: CardState, demand: Demand, geometry: Option<&Geometry>) -> bool {
     match demand {
         Demand::None => false,
         Demand::Share { milli } => card.milli().is_some_and(|left| left >= milli),
-        Demand::Whole { .. } => card.milli() == Some(CARD_MILLI),
+        Demand::Whole { .. } => card.is_free(),
         Demand::Slice { profile } => {
             geometry.is_some_and(|geometry| card.cuts(geometry, profile).next().is_some())
         }

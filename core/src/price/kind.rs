@@ -21,6 +21,8 @@ pub struct NodeKind {
     pub model: u16,
     /// Cards of a node.
     pub cards: u16,
+    /// So many of them are given as a whole or not at all: no shares, no slices.
+    pub whole_only: u16,
     /// Allocatable processor time of a node.
     pub milli_cpu: i64,
     /// How its cards can be cut, as an index into [`Catalogue::geometries`].
@@ -121,6 +123,8 @@ pub struct CardState(u16);
 impl CardState {
     /// A card that nothing uses.
     pub const FREE: Self = Self(CARD_MILLI);
+    /// The same for a card that is given as a whole or not at all.
+    pub const WHOLE: Self = Self(CARD_MILLI + 1);
     const SLICED: u16 = 1 << 15;
 
     /// A card that can be shared, with this much left; at most [`CARD_MILLI`].
@@ -136,13 +140,18 @@ impl CardState {
         Self(taken & !Self::SLICED | Self::SLICED)
     }
 
-    /// Thousandths left, when the card is not cut.
+    /// Thousandths left for shares; `None` for a card that cannot be shared, or is cut.
     pub const fn milli(self) -> Option<u16> {
-        if self.0 & Self::SLICED == 0 {
+        if self.0 <= CARD_MILLI {
             Some(self.0)
         } else {
             None
         }
+    }
+
+    /// Whether nothing uses it, so that it can be given as a whole.
+    pub const fn is_free(self) -> bool {
+        matches!(self, Self::FREE | Self::WHOLE)
     }
 
     /// Units taken, when the card is cut.
@@ -163,8 +172,11 @@ impl CardState {
             let units = i64::from(full.count_ones()).max(1);
             i64::from(CARD_MILLI) * i64::from((full & !taken).count_ones()) / units
         };
-        self.taken()
-            .map_or_else(|| i64::from(self.milli().unwrap_or(0)), of_units)
+        match self.taken() {
+            Some(taken) => of_units(taken),
+            None if self.is_free() => CARD_MILLI.into(),
+            None => self.milli().unwrap_or(0).into(),
+        }
     }
 
     /// The card after each way to cut one more slice of a profile off it, in the order of the
@@ -227,10 +239,7 @@ impl NodeState {
 
     /// Wholly free cards.
     pub fn free_cards(&self) -> usize {
-        self.cards
-            .iter()
-            .filter(|&&card| card == CardState::FREE)
-            .count()
+        self.cards.iter().filter(|card| card.is_free()).count()
     }
 
     /// Whether work of the type can be put here.
@@ -281,8 +290,8 @@ impl NodeState {
     }
 
     /// Calls `visit` with each distinct state that this one can become when work of the type is
-    /// put here; never, when it does not fit. Several whole cards are taken from the free ones,
-    /// which are alike. At most one call a card and place.
+    /// put here; never, when it does not fit. Whole cards are taken from those that can be nothing
+    /// else first. At most one call a card and place.
     pub fn for_each_after(
         &self,
         work: &WorkType,
@@ -310,14 +319,16 @@ impl NodeState {
                 if self.free_cards() >= count {
                     let mut to_take = count;
                     let take = |&card: &CardState| {
-                        if card == CardState::FREE && to_take > 0 {
+                        if card.is_free() && to_take > 0 {
                             to_take -= 1;
                             CardState::left(0)
                         } else {
                             card
                         }
                     };
-                    visit(Self::new(self.kind, milli_cpu, self.cards.iter().map(take)));
+                    // Those that are given as a whole only come last in the order of states.
+                    let cards = self.cards.iter().rev().map(take);
+                    visit(Self::new(self.kind, milli_cpu, cards));
                 }
             }
             Demand::Share { milli } => {

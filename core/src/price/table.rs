@@ -29,12 +29,16 @@ const SKIP: (u16, u16) = (u16::MAX, 1);
 #[derive(Clone, Debug)]
 struct Group {
     geometry: Option<u16>,
-    /// Most cards of a node.
+    /// Most cards of a node that can be given in parts too.
     cards: usize,
+    /// Most cards of a node that are given as a whole only.
+    whole_only: usize,
     /// Types without cards: (type, CPU).
     without: Vec<(u16, i64)>,
     /// Types that need one card or part of it, ascending by parts: (type, parts, CPU).
     single: Vec<(u16, usize, i64)>,
+    /// Those that need one card as a whole: (type, CPU).
+    one: Vec<(u16, i64)>,
     /// Types that need several cards: (type, cards, CPU).
     several: Vec<(u16, usize, i64)>,
     /// Types that need a slice, an entry for each place: (type, units, CPU).
@@ -65,9 +69,11 @@ pub(super) struct Step {
     /// By parts left of a card.
     share: Vec<Nano>,
     share_choice: Vec<(u16, u16)>,
-    /// By level of CPU left, then by free cards.
+    /// By level of CPU left, then by free cards that are given as a whole only, then by other free cards.
     whole: Vec<Nano>,
     whole_choice: Vec<(u16, u16)>,
+    /// The best for one card that is given as a whole only.
+    one: (Nano, u16),
     /// By units taken; empty where cards are not cut.
     sliced: Vec<Nano>,
     sliced_choice: Vec<(u16, u16)>,
@@ -78,14 +84,45 @@ pub(super) struct Step {
 pub(super) struct Left {
     pub(super) group: usize,
     pub(super) milli_cpu: i64,
-    /// Where the row of this level of CPU starts in [`Step::whole`], and how long it is.
-    row: usize,
-    width: usize,
-    free: usize,
+    /// Where the part for this level of CPU starts in [`Step::whole`].
+    level: usize,
+    /// Most free cards that the tables know: those given as a whole only, and the others.
+    most: Free,
+    free: Free,
     /// Parts left of shared cards with any.
     shared: SmallVec<[u16; 8]>,
     /// Units taken of cut cards.
     cut: SmallVec<[u16; 8]>,
+}
+
+/// Free cards of a node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Free {
+    /// Given as a whole only.
+    whole_only: usize,
+    /// Others.
+    any: usize,
+}
+
+impl Free {
+    /// How many entries a table for up to so many has.
+    const fn entries(self) -> usize {
+        (self.whole_only + 1) * (self.any + 1)
+    }
+
+    /// The entry for so many in a table for up to `most`.
+    const fn entry(self, most: Self) -> usize {
+        self.whole_only * (most.any + 1) + self.any
+    }
+
+    /// What is left when so many are taken, those first that can be nothing else; `None`: there are fewer.
+    fn without(self, count: usize) -> Option<Self> {
+        let whole_only = self.whole_only.min(count);
+        Some(Self {
+            whole_only: self.whole_only - whole_only,
+            any: self.any.checked_sub(count - whole_only)?,
+        })
+    }
 }
 
 fn gcd(a: u16, b: u16) -> u16 {
@@ -121,7 +158,10 @@ impl Layout {
                 alike.len() - 1
             });
             if let Some(group) = layout.groups.get_mut(group_ix) {
-                group.cards = group.cards.max(usize::from(kind.cards).min(MOST_CARDS));
+                let any = kind.cards.saturating_sub(kind.whole_only);
+                group.cards = group.cards.max(usize::from(any).min(MOST_CARDS));
+                let whole_only = usize::from(kind.whole_only).min(MOST_CARDS);
+                group.whole_only = group.whole_only.max(whole_only);
             }
             layout.group_of.push(group_ix as u16);
         }
@@ -139,8 +179,10 @@ impl Layout {
         let mut group = Group {
             geometry,
             cards: 0,
+            whole_only: 0,
             without: Vec::new(),
             single: Vec::new(),
+            one: Vec::new(),
             several: Vec::new(),
             slices: Vec::new(),
             levels: Vec::new(),
@@ -156,12 +198,17 @@ impl Layout {
                     group.without.push((ix, cpu));
                 }
                 Demand::Share { milli } if milli <= CARD_MILLI => {
-                    let parts = usize::from(milli.div_ceil(self.part_milli)).min(self.parts);
+                    // Where a card holds ten, it still does after rounding.
+                    let most = (self.parts / usize::from(CARD_MILLI / milli)).max(1);
+                    let parts = usize::from(milli.div_ceil(self.part_milli)).min(most);
                     group.single.push((ix, parts, cpu));
                 }
                 // More than a card in one piece fits nowhere.
                 Demand::Share { .. } => {}
-                Demand::Whole { count: 1 } => group.single.push((ix, self.parts, cpu)),
+                Demand::Whole { count: 1 } => {
+                    group.single.push((ix, self.parts, cpu));
+                    group.one.push((ix, cpu));
+                }
                 Demand::Whole { count } => group.several.push((ix, usize::from(count), cpu)),
                 Demand::Slice { profile } => {
                     let legal = cut.into_iter().flat_map(Geometry::legal);
@@ -198,20 +245,22 @@ impl Layout {
     pub(super) fn left(&self, state: &NodeState) -> Option<Left> {
         let group_ix = usize::from(*self.group_of.get(usize::from(state.kind))?);
         let group = self.groups.get(group_ix)?;
-        let width = group.cards + 1;
+        let most = group.most();
         let level = group.levels.partition_point(|&cpu| cpu <= state.milli_cpu);
         let mut left = Left {
             group: group_ix,
             milli_cpu: state.milli_cpu.max(0),
-            row: level * width,
-            width,
-            free: 0,
+            level: level * most.entries(),
+            most,
+            free: Free::default(),
             shared: SmallVec::new(),
             cut: SmallVec::new(),
         };
         for &card in state.cards() {
             if card == CardState::FREE {
-                left.free += 1;
+                left.free.any += 1;
+            } else if card == CardState::WHOLE {
+                left.free.whole_only += 1;
             } else if let Some(taken) = card.taken() {
                 left.cut.push(taken);
             } else {
@@ -268,13 +317,21 @@ impl Group {
         });
         // A free card may be shared, or cut.
         let free = worth_at(&share, parts).max(worth_at(&sliced, 0));
-        let (whole, whole_choice) = self.whole(free, net);
+        let ones = self.one.iter().map(|&(ix, cpu)| (net(ix, cpu), ix));
+        let one = ones.fold(
+            (0, SKIP.0),
+            |best, one| {
+                if one.0 > best.0 { one } else { best }
+            },
+        );
+        let (whole, whole_choice) = self.whole(free, one.0, net);
         Step {
             cpu_price,
             share,
             share_choice,
             whole,
             whole_choice,
+            one,
             sliced,
             sliced_choice,
         }
@@ -339,30 +396,49 @@ impl Group {
         (worths, choices)
     }
 
-    /// The same for free cards, each worth `free` by itself: a row for each level of CPU left, with
-    /// the types that need no more than that.
-    fn whole(&self, free: Nano, net: impl Fn(u16, i64) -> Nano) -> (Vec<Nano>, Vec<(u16, u16)>) {
-        let width = self.cards + 1;
-        let mut worths: Vec<Nano> = vec![0; width * (self.levels.len() + 1)];
+    fn most(&self) -> Free {
+        Free {
+            whole_only: self.whole_only,
+            any: self.cards,
+        }
+    }
+
+    /// The same for free cards: a part for each level of CPU left, with the types that need no more than
+    /// that. A card by itself is worth `one` if it is given as a whole only, else `free`, which is never
+    /// less.
+    fn whole(
+        &self,
+        free: Nano,
+        one: Nano,
+        net: impl Fn(u16, i64) -> Nano,
+    ) -> (Vec<Nano>, Vec<(u16, u16)>) {
+        let most = self.most();
+        let mut worths: Vec<Nano> = vec![0; most.entries() * (self.levels.len() + 1)];
         let mut choices = vec![SKIP; worths.len()];
-        for (row, (worths, choices)) in worths
-            .chunks_exact_mut(width)
-            .zip(choices.chunks_exact_mut(width))
+        for (level, (worths, choices)) in worths
+            .chunks_exact_mut(most.entries())
+            .zip(choices.chunks_exact_mut(most.entries()))
             .enumerate()
         {
-            let most_cpu = row.checked_sub(1).map_or(-1, |below| self.levels[below]);
-            for left in 1..width {
-                let mut top = worths[left - 1].saturating_add(free);
+            let most_cpu = level.checked_sub(1).map_or(-1, |below| self.levels[below]);
+            let rows = (0..=most.whole_only)
+                .flat_map(|whole_only| (0..=most.any).map(move |any| Free { whole_only, any }));
+            for left in rows.skip(1) {
+                let alone = if left.whole_only > 0 { one } else { free };
+                let rest = left.without(1).unwrap_or_default();
+                let mut top = worths[rest.entry(most)].saturating_add(alone);
                 for &(ix, count, cpu) in &self.several {
-                    if cpu <= most_cpu && count <= left {
-                        let with = worths[left - count].saturating_add(net(ix, cpu));
+                    if let Some(rest) = left.without(count)
+                        && cpu <= most_cpu
+                    {
+                        let with = worths[rest.entry(most)].saturating_add(net(ix, cpu));
                         if with > top {
                             top = with;
-                            choices[left] = (ix, count as u16);
+                            choices[left.entry(most)] = (ix, count as u16);
                         }
                     }
                 }
-                worths[left] = top;
+                worths[left.entry(most)] = top;
             }
         }
         (worths, choices)
@@ -396,17 +472,35 @@ pub(super) fn cheapest(steps: &[Step], left: &Left) -> usize {
     low
 }
 
+impl Left {
+    /// The free cards that the tables know, and those beyond.
+    fn in_table(&self) -> (Free, Free) {
+        let known = Free {
+            whole_only: self.free.whole_only.min(self.most.whole_only),
+            any: self.free.any.min(self.most.any),
+        };
+        let beyond = Free {
+            whole_only: self.free.whole_only - known.whole_only,
+            any: self.free.any - known.any,
+        };
+        (known, beyond)
+    }
+}
+
 impl Step {
     /// The most that work for these cards is worth, with processor time at this step's price: never
     /// less than the best that fits.
     pub(super) fn worth(&self, left: &Left) -> Nano {
-        let in_table = left.free.min(left.width - 1);
-        let beyond = (left.free - in_table) as i64;
+        let (in_table, beyond) = left.in_table();
         let mut worth = left
             .milli_cpu
             .saturating_mul(self.cpu_price)
-            .saturating_add(worth_at(&self.whole, left.row + in_table))
-            .saturating_add(beyond.saturating_mul(self.worth_of_free()));
+            .saturating_add(worth_at(
+                &self.whole,
+                left.level + in_table.entry(left.most),
+            ))
+            .saturating_add((beyond.any as i64).saturating_mul(self.worth_of_free()))
+            .saturating_add((beyond.whole_only as i64).saturating_mul(self.one.0));
         for &parts in &left.shared {
             worth = worth.saturating_add(worth_at(&self.share, usize::from(parts)));
         }
@@ -429,19 +523,30 @@ impl Step {
         for &taken in &left.cut {
             self.pack_cut(taken, visit);
         }
-        let in_table = left.free.min(left.width - 1);
-        let mut cards = in_table;
-        while cards > 0 {
-            let (ix, count) = choice_at(&self.whole_choice, left.row + cards);
-            if ix == SKIP.0 {
-                self.pack_free(visit);
-            } else {
+        let (mut cards, beyond) = left.in_table();
+        while cards.whole_only + cards.any > 0 {
+            let at = left.level + cards.entry(left.most);
+            let (ix, count) = choice_at(&self.whole_choice, at);
+            if ix != SKIP.0 {
                 visit(ix);
+            } else if cards.whole_only > 0 {
+                self.pack_whole_only(visit);
+            } else {
+                self.pack_free(visit);
             }
-            cards = cards.saturating_sub(usize::from(count.max(1)));
+            cards = cards.without(count.max(1).into()).unwrap_or_default();
         }
-        for _ in in_table..left.free {
+        for _ in 0..beyond.any {
             self.pack_free(visit);
+        }
+        for _ in 0..beyond.whole_only {
+            self.pack_whole_only(visit);
+        }
+    }
+
+    fn pack_whole_only(&self, visit: &mut impl FnMut(u16)) {
+        if self.one.1 != SKIP.0 {
+            visit(self.one.1);
         }
     }
 

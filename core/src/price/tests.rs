@@ -42,6 +42,7 @@ fn kind(cards: u16, milli_cpu: i64) -> NodeKind {
     NodeKind {
         model: 0,
         cards,
+        whole_only: 0,
         milli_cpu,
         geometry: None,
     }
@@ -141,6 +142,7 @@ fn small_types(milli_cpu: bool) -> impl Strategy<Value = Vec<(WorkType, Nano)>> 
 fn small_state() -> impl Strategy<Value = NodeState> {
     let card = prop_oneof![
         Just(CardState::FREE),
+        Just(CardState::WHOLE),
         (0_u16..10).prop_map(|tenths| CardState::left(tenths * 100)),
         (0_u16..16).prop_map(CardState::sliced),
     ];
@@ -149,8 +151,8 @@ fn small_state() -> impl Strategy<Value = NodeState> {
 }
 
 fn small_prices(types: &[(WorkType, Nano)]) -> Prices {
-    let mut cut = kind(4, 8000);
-    cut.geometry = Some(0);
+    let mut cut = kind(7, 8000);
+    (cut.whole_only, cut.geometry) = (3, Some(0));
     let catalogue = Catalogue {
         kinds: vec![cut],
         geometries: vec![geometry()],
@@ -216,16 +218,17 @@ proptest! {
             };
             mix.add(&WorkType { demand, milli_cpu, allowed: None }, count);
         }
-        let odd = NodeKind { model: 9, cards: u16::MAX, milli_cpu: cpu, geometry: Some(0) };
+        let odd = NodeKind { cards: u16::MAX, geometry: Some(0), model: 9, ..kind(0, cpu) };
         let mut lost = odd.clone();
         lost.geometry = Some(7);
         let catalogue = Catalogue {
             kinds: vec![odd, lost],
             geometries: vec![Geometry { units: units % 11, placements: masks }],
         };
-        let cards = cards.into_iter().map(|bits| match bits % 3 {
+        let cards = cards.into_iter().map(|bits| match bits % 4 {
             0 => CardState::FREE,
-            1 => CardState::left(bits),
+            1 => CardState::WHOLE,
+            2 => CardState::left(bits),
             _ => CardState::sliced(bits),
         });
         let cards: Vec<CardState> = cards.collect();

@@ -192,6 +192,7 @@ impl<'a> Reader<'a, '_> {
             }
         }
         self.describe(&mut cards, said, offered, physical);
+        self.name_withheld_parts(offered);
         let is_there = cards.count > 0 || !cards.slices.is_empty();
         let is_plain = offered.replicas == 0 && Product::new(&cards.model).mig.is_none();
         let is_silent = is_plain && !self.node.metadata.annotations.contains_key(hami::REGISTER);
@@ -202,6 +203,32 @@ impl<'a> Reader<'a, '_> {
         };
         self.withhold_while_changing(&mut cards);
         (cards.count > 0 || !cards.slices.is_empty()).then_some(cards)
+    }
+
+    /// Says which instances and replicas the device plugin knows and does not offer; whole cards are
+    /// counted, see [`NodeCards::withheld`].
+    fn name_withheld_parts(&mut self, offered: &Offered) {
+        let path = FieldPath::root("status");
+        let path = path.name("allocatable");
+        for (name, _) in self.node.status.capacity.iter() {
+            let there = self.capacity(name);
+            let given = match meaning(name) {
+                Some(ResourceMeaning::Slice(slice)) => offered.slices.get(&*slice.to_string()),
+                Some(ResourceMeaning::SharedCards(_)) => Some(&offered.replicas),
+                _ => continue,
+            };
+            let given = given.copied().unwrap_or(0);
+            if given < there {
+                self.problems.note(
+                    "NotAllocatable",
+                    &path.key(name),
+                    format_args!(
+                        "{given} of the {there} in status.capacity: the others are out of order or held \
+                         back, and are not given"
+                    ),
+                );
+            }
+        }
     }
 
     /// Cards of a kind that the node has and of which it offers none: all are out of order, or their layout

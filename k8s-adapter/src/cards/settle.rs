@@ -84,20 +84,19 @@ pub(crate) fn complain_of_absent(
     }
     complain_of_absent_resources(nodes, members, complaints);
     let mut models = BTreeSet::new();
+    // Profiles of instances that exist or can be made.
     let mut profiles = BTreeSet::new();
-    // Profiles of instances that exist or can be made, which is less than what the models know.
-    let mut offered = BTreeSet::new();
     for cards in nodes.values().flat_map(|node| &node.cards) {
         models.insert(cards.model.as_str());
-        profiles.extend(cards.slices.keys().map(String::as_str));
-        offered.extend(cards.slices.keys().map(String::as_str));
+        let mut there: BTreeSet<&str> = cards.slices.keys().map(String::as_str).collect();
         for mode in &cards.modes {
             if let CardMode::MigStatic(instances) = mode {
-                offered.extend(instances.iter().map(|instance| instance.profile.as_str()));
+                there.extend(instances.iter().map(|instance| instance.profile.as_str()));
             }
         }
         let can_make = cards.modes.contains(&CardMode::MigDynamic);
         let Some(model) = model_of(cards) else {
+            profiles.extend(there);
             continue;
         };
         models.insert(model.name);
@@ -105,18 +104,17 @@ pub(crate) fn complain_of_absent(
             let known = geometry.indices();
             known.filter_map(|profile| geometry.get(profile))
         });
+        let known =
+            known.filter(|profile| can_make || profile.names().any(|name| there.contains(name)));
         for name in known.flat_map(Profile::names) {
             profiles.insert(name);
-            if can_make {
-                offered.insert(name);
-            }
         }
+        profiles.extend(there);
     }
     models.remove("");
     let mut named = BTreeSet::new();
-    for member in members {
-        let spec = &member.spec;
-        let Some(cards) = spec.template.cards.as_ref().filter(|_| spec.node.is_none()) else {
+    for member in members.iter().filter(|member| waits(member)) {
+        let Some(cards) = &member.spec.template.cards else {
             continue;
         };
         let slices = match &cards.want {
@@ -135,14 +133,17 @@ pub(crate) fn complain_of_absent(
                 continue;
             }
             // Profiles are all alike; which one is meant nobody can tell.
-            let are_cards = what == "cards";
-            let known = if are_cards { there } else { &offered };
-            let known: Vec<&str> = known.iter().copied().collect();
-            let near = nearest(name, &known).filter(|_| are_cards);
+            let known: Vec<&str> = there.iter().copied().collect();
+            let near = nearest(name, &known).filter(|_| what == "cards");
             let what = format!("{what} of {name:?}");
             complaints.push(absent(member, &field, &what, near, &known));
         }
     }
+}
+
+/// Whether a pod waits for a place and nothing worse is wrong with it.
+fn waits(member: &Member) -> bool {
+    member.spec.node.is_none() && member.spec.problem.is_none()
 }
 
 /// Complains about devices that a waiting pod asks for and that no node lists, each once: a name with a
@@ -159,7 +160,7 @@ fn complain_of_absent_resources(
     let there: BTreeSet<&str> = listed.chain(kinds.map(|cards| &*cards.kind)).collect();
     let known: Vec<&str> = there.iter().copied().collect();
     let mut named = BTreeSet::new();
-    for member in members.iter().filter(|member| member.spec.node.is_none()) {
+    for member in members.iter().filter(|member| waits(member)) {
         let template = &member.spec.template;
         let asked = template.resources.iter().filter(|(_, amount)| **amount > 0);
         let asked = asked.map(|(name, _)| name.as_str()).filter(is_device);
@@ -177,7 +178,9 @@ fn complain_of_absent_resources(
             let parts = CardPart::ALL.map(CardPart::resource);
             let mut alike: Vec<&str> = known.iter().copied().chain(parts).collect();
             alike.retain(|known| vendor(known) == vendor(name));
-            complaints.push(absent(member, &SPEC, name, nearest(name, &alike), &known));
+            // Nor is the name of a device that there is elsewhere.
+            let near = nearest(name, &alike).filter(|_| meaning(name).is_none());
+            complaints.push(absent(member, &SPEC, name, near, &known));
         }
     }
 }

@@ -54,6 +54,7 @@ pub(crate) fn member(name: &str, place: Option<(u32, u64)>) -> MemberView<'_> {
         node: place.map(|(node, _)| NodeIx(node)),
         devices: Devices::of_cards(CardSet(place.map_or(0, |(_, cards)| cards))),
         assumed: false,
+        told: None,
         wants_cards: None,
         memory: None,
     }

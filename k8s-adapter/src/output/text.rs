@@ -33,6 +33,8 @@ const ROWS: usize = 60;
 const WAITING: usize = 100;
 /// More notes than this are counted.
 const NOTES: usize = 20;
+/// More gangs than this of one note are counted.
+const NOTED: usize = 4;
 
 /// Text in a style.
 struct Styled<T>(Style, T);
@@ -180,14 +182,27 @@ fn push_places<'a>(text: &mut String, gangs: impl Iterator<Item = &'a GangReport
 
 /// What is odd about places.
 fn push_notes(text: &mut String, report: &Report) {
-    let notes = report.gangs.iter();
-    let notes = notes.flat_map(|gang| gang.notes.iter().map(move |note| (gang.full_name(), note)));
-    let count = notes.clone().count();
+    // What holds for several is said once.
+    let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
+    for gang in &report.gangs {
+        for note in &gang.notes {
+            match notes.iter_mut().find(|(known, _)| known == note) {
+                Some((_, gangs)) => gangs.push(gang.full_name()),
+                None => notes.push((note, vec![gang.full_name()])),
+            }
+        }
+    }
+    let count = notes.len();
     if count > 0 {
         let _ = writeln!(text, "\n{}", Styled(BOLD, "Notes"));
     }
-    for (name, note) in notes.take(NOTES) {
-        let _ = writeln!(text, "  {name}: {note}");
+    for (note, gangs) in notes.into_iter().take(NOTES) {
+        let more = gangs.len().saturating_sub(NOTED);
+        let mut names = gangs[..gangs.len() - more].join(", ");
+        if more > 0 {
+            let _ = write!(names, " and {more} more");
+        }
+        let _ = writeln!(text, "  {names}: {note}");
     }
     if count > NOTES {
         let note = format!("and {} more (--output json has them all)", count - NOTES);

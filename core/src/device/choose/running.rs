@@ -247,7 +247,7 @@ fn untouched(pool: &Pool) -> CardSet {
     pool.all.difference(pool.used).difference(pool.parted)
 }
 
-fn collected(slices: impl Iterator<Item = Slice>) -> Devices {
+pub(super) fn collected(slices: impl Iterator<Item = Slice>) -> Devices {
     let mut devices = Devices::NONE;
     for slice in slices {
         devices.push(slice);

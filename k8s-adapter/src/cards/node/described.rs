@@ -11,6 +11,7 @@ use gangline::{
     device::{
         check_cards,
         model::most_memory_mib,
+        model_of,
         names::label::{self, Product},
     },
 };
@@ -40,8 +41,10 @@ impl Reader<'_, '_> {
         let sick = said.unhealthy.unwrap_or_default();
         let there = CardSet::first(physical).unwrap_or_default();
         if !there.contains_all(sick) {
-            let message =
-                format_args!("unhealthy: there are {physical} cards; accepted: numbers below that");
+            let message = format_args!(
+                "unhealthy: {}; accepted: numbers below {physical}, which is how many cards there are",
+                sick.difference(there)
+            );
             self.refuse(CARDS, message);
         }
         // A card that is known to be bad stays out, whatever else is wrong with the list.
@@ -158,8 +161,10 @@ impl Reader<'_, '_> {
         }
         let unhealthy = said.unhealthy.unwrap_or_default();
         if !there.contains_all(unhealthy) {
-            let message =
-                format_args!("unhealthy: there are {count} cards; accepted: numbers below that");
+            let message = format_args!(
+                "unhealthy: {}; accepted: numbers below {count}, which is how many cards there are",
+                unhealthy.difference(there)
+            );
             self.refuse(CARDS, message);
         }
         let unhealthy = unhealthy.intersection(there);
@@ -213,7 +218,12 @@ impl Reader<'_, '_> {
             ..cards.clone()
         };
         let mut broken = said.unreadable;
+        let has_no_mig = model_of(&tried).is_some_and(|model| model.mig.is_none());
         while let Err(error) = check_cards(&tried) {
+            if has_no_mig {
+                // Then they have no instances, whatever is written: they are what the device plugin lists.
+                break;
+            }
             let all = tried.modes.len() == 1;
             let card = error.card().filter(|card| !all || *card == 0);
             let mode = card.and_then(|card| Some((card, tried.modes.get_mut(card as usize)?)));

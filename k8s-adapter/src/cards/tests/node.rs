@@ -633,7 +633,7 @@ fn bad_descriptions_are_named_and_plain_cards_stay() {
         ),
         (
             "{unhealthy: [2]}",
-            "unhealthy: there are 2 cards; accepted: numbers below that",
+            "unhealthy: 2; accepted: numbers below 2, which is how many cards there are",
         ),
         (
             "{colour: red}",
@@ -786,4 +786,44 @@ fn numbers_beyond_any_machine_are_named() {
 fn a_mode_with_a_slip_of_the_pen_is_guessed() {
     let (problem, _) = bad("", "gangline.io/cards: share", "nvidia.com/gpu: 1");
     assert!(problem.ends_with("; did you mean shared?"), "{problem}");
+}
+
+#[test]
+fn instances_and_replicas_that_are_not_offered_are_named() {
+    let status = "{allocatable: {nvidia.com/mig-3g.20gb: 3, nvidia.com/mig-1g.5gb: 4}, capacity: \
+                  {cpu: 8, nvidia.com/mig-3g.20gb: 4, nvidia.com/mig-1g.5gb: 4, nvidia.com/mig-2g.10gb: 1}}";
+    let (cards, problems) = read_status(A100, "", status);
+    let named = |name: &str, given: u32, there: u32| {
+        format!(
+            "NotAllocatable: status.allocatable[{name}]: {given} of the {there} in status.capacity: the \
+             others are out of order or held back, and are not given"
+        )
+    };
+    assert_eq!(
+        problems,
+        [
+            named("nvidia.com/mig-2g.10gb", 0, 1),
+            named("nvidia.com/mig-3g.20gb", 3, 4)
+        ]
+    );
+    let slices = cards.map(|cards| cards.slices).unwrap_or_default();
+    assert_eq!(slices.get("3g.20gb"), Some(&3));
+    let labels = format!("{A100}, nvidia.com/gpu.count: '4', nvidia.com/gpu.replicas: '4'");
+    let status =
+        "{allocatable: {nvidia.com/gpu.shared: 12}, capacity: {nvidia.com/gpu.shared: 16}}";
+    let (_, problems) = read_status(&labels, "", status);
+    assert_eq!(problems, [named("nvidia.com/gpu.shared", 12, 16)]);
+}
+
+/// No doubt about what they are: cards of a model without MIG have no instances.
+#[test]
+fn instances_of_cards_that_have_no_mig_change_nothing() {
+    let annotation = "gangline.io/cards: '[{mig-static: [1g.5gb@0]}, mig-dynamic]'";
+    let label = "nvidia.com/gpu.product: NVIDIA-L4";
+    let (problem, cards) = bad(label, annotation, "nvidia.com/gpu: 2");
+    assert!(
+        problem.contains("cards.modes[0]: MIG of \"NVIDIA-L4\"; accepted: a product with MIG"),
+        "{problem}"
+    );
+    assert_eq!((cards.count, cards.modes.len(), cards.closed.0), (2, 0, 0));
 }
