@@ -25,6 +25,7 @@ mod drive;
 pub mod event;
 mod look;
 mod market;
+mod nominated;
 mod reserve;
 mod snapshot;
 pub(crate) mod store;
@@ -143,6 +144,8 @@ pub struct Scheduler {
     pod_by_uid: Map<Uid, PodIx>,
     pod_by_name: HashTable<PodIx>,
     pub(crate) gang_by_key: Map<GangKey, GangIx>,
+    /// Pods for which other schedulers make room, in no order.
+    nominated: Vec<PodIx>,
     /// Charged pods by node.
     node_pods: Vec<Vec<PodIx>>,
     single_tree: Arc<Tree>,
@@ -193,6 +196,7 @@ impl Scheduler {
             pod_by_uid: Map::default(),
             pod_by_name: HashTable::new(),
             gang_by_key: Map::default(),
+            nominated: Vec::new(),
             node_pods: Vec::new(),
             single_tree: Arc::new(Tree::single()),
             queue: Vec::new(),

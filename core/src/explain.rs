@@ -18,7 +18,7 @@ use core::mem;
 pub use display::{Amount, join_words, level_word};
 pub(crate) use display::{CARD_COMPUTE, CARD_MEMORY};
 pub use reason::{
-    CardCondition, Cause, Counterfactual, DomainAttempt, NodeCount, Reason, Shortfall,
+    CardCondition, Cause, Counterfactual, DomainAttempt, NodeCount, NominatedPod, Reason, Shortfall,
 };
 
 use crate::engine::{Config, Explanation, GangId, Scheduler};
@@ -46,7 +46,9 @@ impl Explainer {
     pub fn why(&mut self, gang: GangId) -> Option<Explanation> {
         let mut explanation = self.diagnose(gang)?;
         if matches!(explanation.reason, Some(Reason::DoesNotFit { .. })) {
+            self.engine.see_nominated(Some(gang));
             explanation.counterfactuals = self.counterfactuals(gang, &explanation);
+            self.engine.see_nominated(None);
         }
         Some(explanation)
     }

@@ -77,6 +77,7 @@ fn pod(index: u64, template: &Arc<Template>, node: Option<String>) -> PodSpec {
         gated: false,
         terminating: false,
         foreign: false,
+        nominated: None,
         problem: None,
     }
 }

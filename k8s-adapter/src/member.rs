@@ -47,6 +47,10 @@ impl PodReader {
         let phase = phase(pod, problems);
         // Of a waiting pod it says what somebody wrote on it, not what was chosen.
         let devices = bound.then(|| given::read(&meta.annotations, problems));
+        let foreign = self.is_foreign(&pod.spec.scheduler_name);
+        // On a pod of ours it is what another scheduler left there: nobody makes room for it any more.
+        let nominated = &pod.status.nominated_node_name;
+        let is_nominated = foreign && !bound && !nominated.is_empty();
         PodSpec {
             uid: uid(&meta.uid, "Pod", namespace, &meta.name),
             namespace: namespace.into(),
@@ -62,7 +66,8 @@ impl PodReader {
             priority,
             gated: !pod.spec.scheduling_gates.is_empty(),
             terminating: meta.deletion_timestamp.is_some(),
-            foreign: self.is_foreign(&pod.spec.scheduler_name),
+            foreign,
+            nominated: is_nominated.then(|| (&**nominated).into()),
             problem: problems.first().filter(|_| !bound).cloned(),
         }
     }

@@ -59,7 +59,10 @@ impl Scheduler {
 
     // ---- nodes -------------------------------------------------------------------------------
 
-    fn charge_of(&self, pod: PodIx) -> Option<(crate::cluster::template::TemplateIx, Charge)> {
+    pub(super) fn charge_of(
+        &self,
+        pod: PodIx,
+    ) -> Option<(crate::cluster::template::TemplateIx, Charge)> {
         let pod = self.pods.get(pod.0)?;
         Some((pod.template, pod.charge?))
     }

@@ -205,7 +205,7 @@ impl Scheduler {
             hasher.write_u128(line.owner.0);
             hasher.write(line.node.as_bytes());
             core::hash::Hash::hash(&line.devices, &mut hasher);
-            hasher.write_u8(u8::from(line.purpose == Purpose::Held));
+            hasher.write_u8(line.purpose as u8);
         }
         let mut gangs: Vec<(u128, u64)> = Vec::new();
         for (_, gang) in self.gangs.iter() {

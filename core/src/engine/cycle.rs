@@ -62,8 +62,10 @@ impl Scheduler {
         let mut position = 0;
         while let Some(&gang) = self.queue.get(position) {
             position += 1;
+            self.see_nominated(Some(gang));
             self.try_gang(gang);
         }
+        self.see_nominated(None);
         self.sweep_queue();
         &self.decisions
     }
@@ -286,8 +288,9 @@ impl Scheduler {
         }
         let held_back = self.respects_reservation(ix, members);
         // What is held back may fit all the same: that is no refusal to share.
-        let alike =
-            (gang.single() && !members.related && !held_back).then(|| members.batches[0].template);
+        // Neither is the answer the same for all while nominated pods count for some of them only.
+        let is_plain = gang.single() && !members.related && self.nominated.is_empty();
+        let alike = (is_plain && !held_back).then(|| members.batches[0].template);
         if let Some(key) = alike
             && let Some(tried) = self.cycle.refused.get(&key)
             && tried.loosened == answer.loosened

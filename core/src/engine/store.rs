@@ -34,6 +34,8 @@ pub enum Purpose {
     Bound,
     /// We decided that it goes there; the bind is not confirmed.
     Held,
+    /// Another scheduler makes room there for the pod.
+    Nominated,
 }
 
 /// What a pod takes from a node.
@@ -73,6 +75,13 @@ pub(crate) struct BindFailures {
 }
 
 impl Pod {
+    /// The node where another scheduler makes room for the pod, as long as that counts.
+    pub(crate) fn nominated(&self) -> Option<&str> {
+        let spec = &self.spec;
+        let waits = spec.node.is_none() && spec.phase == PodPhase::Pending && !spec.terminating;
+        spec.nominated.as_deref().filter(|_| spec.foreign && waits)
+    }
+
     /// What the pod is doing, as far as its gang is concerned.
     pub(crate) fn state(&self) -> MemberState {
         let spec = &self.spec;
@@ -84,7 +93,10 @@ impl Pod {
                     MemberState::Terminating
                 } else if spec.node.is_some() {
                     MemberState::Bound
-                } else if self.charge.is_some() {
+                } else if self
+                    .charge
+                    .is_some_and(|charge| charge.purpose == Purpose::Held)
+                {
                     MemberState::Planned
                 } else if spec.gated || spec.problem.is_some() || spec.foreign {
                     MemberState::Gated

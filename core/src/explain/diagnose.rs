@@ -6,15 +6,25 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{Explainer, Reason};
+use super::{Explainer, NominatedPod, Reason};
 use crate::{
     engine::{Explanation, GangId, MemberState, Verdict, cycle::Members, store::PodIx},
     gang::life::{End, Phase},
 };
 
+/// Of so many nominated pods it is tried whether they may stay.
+const TRIES: usize = 16;
+
 impl Explainer {
     /// Everything but counterfactuals.
     pub(super) fn diagnose(&mut self, id: GangId) -> Option<Explanation> {
+        self.engine.see_nominated(Some(id));
+        let explanation = self.diagnose_seen(id);
+        self.engine.see_nominated(None);
+        explanation
+    }
+
+    fn diagnose_seen(&mut self, id: GangId) -> Option<Explanation> {
         let mut explanation = self.diagnose_waiting(id)?;
         let gang = self.engine.gangs.get(id.0)?;
         for &member in &gang.members {
@@ -79,9 +89,15 @@ impl Explainer {
             return Some(explanation);
         }
         let surplus = self.engine.gangs.get(id.0)?.life.phase() == Phase::Running;
-        if !surplus && self.engine.would_fit(id, &members) {
+        let held_back = if surplus {
+            None
+        } else if self.engine.would_fit(id, &members) {
             // It has not been tried since this became true, or something holds it back.
-            let reason = self.held_back(id).unwrap_or(Reason::NotTried);
+            Some(self.held_back(id).unwrap_or(Reason::NotTried))
+        } else {
+            self.kept_for_nominated(id, &members)
+        };
+        if let Some(reason) = held_back {
             for member in waiting {
                 let own = self.own_problem(member).unwrap_or_else(|| reason.clone());
                 explanation.members.push((self.pod_name(member), own));
@@ -250,6 +266,37 @@ impl Explainer {
                     attempts: failures.attempts,
                 })
             })
+    }
+
+    /// The nominated pods without whose room a gang would fit, if that is so: none of them can stay.
+    fn kept_for_nominated(&mut self, id: GangId, members: &Members) -> Option<Reason> {
+        let nominated = self.engine.nominated_before(id);
+        for &pod in &nominated {
+            self.engine.set_nominated(pod, false);
+        }
+        let mut in_the_way = Vec::new();
+        if !nominated.is_empty() && self.engine.would_fit(id, members) {
+            for (tried, &pod) in nominated.iter().enumerate() {
+                self.engine.set_nominated(pod, true);
+                if tried < TRIES && self.engine.would_fit(id, members) {
+                    continue;
+                }
+                self.engine.set_nominated(pod, false);
+                in_the_way.push(pod);
+            }
+        }
+        for &pod in &nominated {
+            self.engine.set_nominated(pod, true);
+        }
+        let pods = in_the_way.iter().filter_map(|pod| {
+            let spec = &self.engine.pods.get(pod.0)?.spec;
+            Some(NominatedPod {
+                pod: format!("{}/{}", spec.namespace, spec.name),
+                node: spec.nominated.clone()?,
+            })
+        });
+        let pods: Vec<NominatedPod> = pods.collect();
+        (!pods.is_empty()).then_some(Reason::WouldTakeNominatedRoom { pods })
     }
 
     /// Why a gang that fits was not placed.

@@ -295,6 +295,14 @@ impl Display for Reason {
                 formatter,
                 "the room is held back for {holder}, which has waited longer"
             ),
+            Reason::WouldTakeNominatedRoom { pods } => {
+                let pods = pods.iter().map(|it| format!("{} on {}", it.pod, it.node));
+                let pods = join_words(&pods.collect::<Vec<_>>(), "and");
+                write!(
+                    formatter,
+                    "the room is kept for {pods}, which another scheduler nominated"
+                )
+            }
             Reason::Undecided { steps } => write!(
                 formatter,
                 "the search stopped after {steps} steps with neither a plan nor a proof"
@@ -483,7 +491,7 @@ mod tests {
     use alloc::{boxed::Box, vec};
 
     use super::*;
-    use crate::{gang::Problem, units::Nanos};
+    use crate::{explain::NominatedPod, gang::Problem, units::Nanos};
 
     fn shown(resource: &str, amount: i64) -> String {
         Amount { resource, amount }.to_string()
@@ -625,7 +633,7 @@ mod tests {
 
     #[test]
     fn other_reasons_read_as_sentences() {
-        let cases: [(Reason, &str); 10] = [
+        let cases: [(Reason, &str); 11] = [
             (
                 Reason::Invalid {
                     problem: Problem {
@@ -670,6 +678,18 @@ mod tests {
                     starts: Some(Nanos::from_secs(600)),
                 },
                 "the room is held back for default/large, which has waited longer",
+            ),
+            (
+                Reason::WouldTakeNominatedRoom {
+                    pods: ["web/a", "web/b"]
+                        .map(|pod| NominatedPod {
+                            pod: pod.into(),
+                            node: "n1".into(),
+                        })
+                        .into(),
+                },
+                "the room is kept for web/a on n1 and web/b on n1, which another scheduler \
+                 nominated",
             ),
             (
                 Reason::BindFailed {

@@ -128,6 +128,16 @@ pub struct DomainAttempt {
     pub free_cards: u32,
 }
 
+/// A pod for which another scheduler makes room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct NominatedPod {
+    /// Its namespace and name.
+    pub pod: String,
+    /// The node.
+    pub node: String,
+}
+
 /// Why a member or a gang is not running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -198,6 +208,12 @@ pub enum Reason {
         holder: String,
         /// When the holder is expected to start, if durations are known.
         starts: Option<Nanos>,
+    },
+    /// It would fit, but for the room of pods of at least its priority for which other schedulers make
+    /// room.
+    WouldTakeNominatedRoom {
+        /// The pods without whose room it would fit, by uid.
+        pods: Vec<NominatedPod>,
     },
     /// The search's budget of steps ran out: neither a plan nor a proof.
     Undecided {
@@ -345,6 +361,7 @@ impl Reason {
             Reason::WaitsForSibling { .. } => "WaitsForSibling",
             Reason::UnknownLevel { .. } => "UnknownLevel",
             Reason::WouldDelayReservation { .. } => "WouldDelayReservation",
+            Reason::WouldTakeNominatedRoom { .. } => "WouldTakeNominatedRoom",
             Reason::Undecided { .. } => "Undecided",
             Reason::BindFailed { .. } => "BindFailed",
             Reason::BindRetrying { .. } => "BindRetrying",

@@ -60,6 +60,7 @@ impl Explainer {
                     gated: false,
                     terminating: false,
                     foreign: false,
+                    nominated: None,
                     problem: None,
                 }));
             }
@@ -79,6 +80,7 @@ impl Explainer {
         let Some(&id) = self.engine.gang_by_key.get(&key) else {
             return Err(Reason::NotTried);
         };
+        self.engine.see_nominated(Some(id));
         let mut members = Members::default();
         self.engine.sort_members(id, &mut members);
         let Some(tree) = self.engine.gangs.get(id.0).map(|gang| gang.tree.clone()) else {

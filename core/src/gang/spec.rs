@@ -343,6 +343,10 @@ pub struct PodSpec {
     /// Not ours to place (another scheduler's); counts where it runs.
     #[cfg_attr(feature = "serde", serde(default))]
     pub foreign: bool,
+    /// The node where another scheduler makes room for it. For gangs whose priority is not above its own
+    /// it counts as if it ran there, as long as it is foreign, waits, and is not being deleted.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub nominated: Option<String>,
     /// Set by the adapter when the pod cannot be honoured: it waits with this reason.
     #[cfg_attr(feature = "serde", serde(default))]
     pub problem: Option<Problem>,

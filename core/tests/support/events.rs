@@ -443,6 +443,18 @@ impl World {
             }
             19 => self.restart(),
             20 => self.stale_news(who),
+            // Another scheduler makes room for it, or does not any more.
+            21 if how & 2 != 0 => {
+                // What others bind of our groups is theirs, and no promise of ours.
+                let alone = self.pods.get(&pod).filter(|pod| pod.gang.is_none());
+                let state = alone.and_then(|pod| self.engine.state_of(pod.uid));
+                if state.is_some_and(|state| state != MemberState::Planned) {
+                    self.change(&pod, |spec| {
+                        spec.foreign = how & 4 != 0;
+                        spec.nominated = (how & 8 != 0).then(|| format!("n{}", how % NODES));
+                    });
+                }
+            }
             21 => {
                 let team = if how & 1 == 0 { "x" } else { "y" };
                 let labels = BTreeMap::from([("team".to_owned(), team.to_owned())]);
@@ -677,6 +689,7 @@ impl World {
             gated: how & 0x40 != 0,
             terminating: false,
             foreign: false,
+            nominated: None,
             problem: None,
         };
         // A pod of that name may still be known: the engine must see that it is another.
@@ -927,6 +940,7 @@ impl World {
         }
         let ledger = self.engine.ledger();
         let mut bound: BTreeMap<Uid, &str> = BTreeMap::new();
+        let mut nominated: BTreeMap<Uid, &str> = BTreeMap::new();
         let mut rooms: BTreeMap<&str, cards::Room> = BTreeMap::new();
         for line in &ledger {
             let spec = self
@@ -947,8 +961,12 @@ impl World {
                     "devices of a node without cards"
                 );
             }
-            if line.purpose == Purpose::Bound {
-                bound.insert(line.owner, line.node);
+            match line.purpose {
+                Purpose::Bound => bound.insert(line.owner, line.node),
+                Purpose::Nominated => nominated.insert(line.owner, line.node),
+                Purpose::Held => None,
+            };
+            if line.purpose != Purpose::Held {
                 continue;
             }
             let pod = self.pods.values().find(|pod| pod.uid == line.owner);
@@ -969,6 +987,16 @@ impl World {
             );
         }
         assert_eq!(bound, expected, "the ledger against the bound pods");
+        let expected = self.pods.values().filter(|pod| {
+            let waits = pod.node.is_none() && pod.phase == PodPhase::Pending && !pod.terminating;
+            pod.foreign && waits
+        });
+        let expected = expected.filter_map(|pod| Some((pod.uid, pod.nominated.as_deref()?)));
+        assert_eq!(
+            nominated,
+            expected.collect(),
+            "the ledger against the nominated pods"
+        );
     }
 
     /// Of each group none run, or enough, unless a deadline runs or its owner allows less.

@@ -133,6 +133,7 @@ pub fn pod(name: &str, template: &Arc<Template>) -> PodSpec {
         gated: false,
         terminating: false,
         foreign: false,
+        nominated: None,
         problem: None,
     }
 }

@@ -156,6 +156,9 @@ pub struct PodStatus {
     /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     #[serde(deserialize_with = "or_default")]
     pub phase: Box<str>,
+    /// The node where a scheduler makes room for it.
+    #[serde(deserialize_with = "or_default")]
+    pub nominated_node_name: Box<str>,
     /// When the kubelet took it on.
     pub start_time: Option<Timestamp>,
     /// Conditions.

@@ -650,8 +650,14 @@ impl Waiting {
             Event::NodeGone { name } => self.nodes.contains(name),
             Event::Gang(gang) => self.gang.as_ref() == Some(&gang.key),
             Event::GangGone { key, .. } => self.gang.as_ref() == Some(key),
-            Event::Pod(PodSpec { uid, node, .. }) => {
-                let takes_room = node.as_ref().is_some_and(|node| self.nodes.contains(node));
+            Event::Pod(PodSpec {
+                uid,
+                node,
+                nominated,
+                ..
+            }) => {
+                let node = node.as_ref().or(nominated.as_ref());
+                let takes_room = node.is_some_and(|node| self.nodes.contains(node));
                 self.pods.contains(uid) || takes_room && !is_ours(*uid)
             }
             Event::PodGone { uid } => self.pods.contains(uid),

@@ -302,6 +302,7 @@ fn word(reason: &Reason) -> &str {
         Reason::DoesNotFit { .. }
         | Reason::WaitsForSibling { .. }
         | Reason::WouldDelayReservation { .. }
+        | Reason::WouldTakeNominatedRoom { .. }
         | Reason::Surplus { .. }
         | Reason::Undecided { .. } => UNSCHEDULABLE,
         Reason::Invalid { .. }

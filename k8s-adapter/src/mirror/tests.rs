@@ -312,6 +312,8 @@ fn pod(pod: u8, group: u8, node: u8, shape: u8, claims: u8) -> Value {
     if node < 3 {
         spec["nodeName"] = json!(format!("n{node}"));
     }
+    // Ours or not, as the name of its scheduler says.
+    let nominated = ["", "", "", "", "n1", "n2"][usize::from(node.min(5))];
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
@@ -321,7 +323,10 @@ fn pod(pod: u8, group: u8, node: u8, shape: u8, claims: u8) -> Value {
             "labels": labels, "annotations": annotations, "ownerReferences": owners,
         },
         "spec": spec,
-        "status": {"phase": if node < 3 { "Running" } else { "Pending" }},
+        "status": {
+            "phase": if node < 3 { "Running" } else { "Pending" },
+            "nominatedNodeName": nominated,
+        },
     })
 }
 

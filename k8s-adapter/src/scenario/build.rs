@@ -359,6 +359,7 @@ pub(super) fn pod(
             gated: shape.gated,
             terminating: false,
             foreign: shape.foreign,
+            nominated: shape.nominated.clone(),
             problem: None,
         },
         runtime: shape.runtime.map(|span| span.0),

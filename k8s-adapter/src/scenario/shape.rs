@@ -216,6 +216,8 @@ pub struct PodShape {
     pub gated: bool,
     /// Belongs to another scheduler.
     pub foreign: bool,
+    /// The node where that one makes room for it.
+    pub nominated: Option<String>,
     /// The engine's own form; the other fields are laid over it.
     pub template: Template,
 }

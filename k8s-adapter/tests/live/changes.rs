@@ -167,6 +167,30 @@ fn what_another_scheduler_takes_is_taken_and_what_we_take_is_taken_for_it() {
     assert_eq!(cluster.placed("ours-"), (4, 4));
 }
 
+/// As kube-scheduler writes it while those that have to go for its pod take their time.
+#[test]
+fn room_that_another_scheduler_makes_for_its_pod_is_left_to_it() {
+    let mut cluster = Cluster::share("nominated");
+    cluster.create_node("n1", 3);
+    cluster.run(&[]);
+    cluster.apply(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: theirs}\nspec:\n  schedulerName: another\n  \
+         containers:\n  - name: main\n    image: none\n    resources: {limits: {nvidia.com/gpu: 2}}\n",
+    );
+    let nominate = |node: Option<String>| {
+        let status = format!("{}/status", cluster.pod_path("theirs"));
+        cluster.patch(&status, &json!({ "status": { "nominatedNodeName": node } }));
+    };
+    nominate(Some(cluster.node_name("n1")));
+    cluster.apply(&group("ours", 2, 2, 1));
+    cluster.wait_until("ours leaves the room alone", || {
+        let (reason, message) = cluster.why("ours-0");
+        reason == "Unschedulable" && message.contains("nominated/theirs on nominated-n1")
+    });
+    nominate(None);
+    cluster.wait_until("ours is whole", || cluster.placed("ours-") == (2, 2));
+}
+
 /// Case C094: a node that was not ready is used as soon as it is.
 #[test]
 fn a_node_that_becomes_ready_is_used_at_once() {

@@ -76,7 +76,8 @@ impl Scheduler {
                 .map_or(0, |pod| hash_name(&pod.spec.namespace, &pod.spec.name))
         });
         self.join(gang, ix);
-        self.charge_if_bound(ix);
+        self.note_nominated(ix);
+        self.charge_if_due(ix);
         self.count(ix, true);
         self.touch(gang);
     }
@@ -136,17 +137,18 @@ impl Scheduler {
             spec.devices = pod.spec.devices;
         }
         let ended = matches!(spec.phase, PodPhase::Succeeded | PodPhase::Failed);
-        let held = |charge: &Charge| charge.purpose == Purpose::Held;
-        let gone = spec.terminating && pod.charge.as_ref().is_some_and(held) && node.is_none();
+        let gone = spec.terminating && pod.charge.is_some() && node.is_none();
         let keeps = !ended
             && !gone
             && template == pod.template
             && match (node, &pod.charge) {
                 (Some(node), Some(charge)) => {
-                    charge.node == node
+                    charge.purpose != Purpose::Nominated
+                        && charge.node == node
                         && (spec.devices == pod.spec.devices
                             || confirmed.is_some() && spec.devices == planned)
                 }
+                // Room that was kept for a nominated pod is given back first: others may get it.
                 (None, Some(charge)) => charge.purpose == Purpose::Held,
                 (None, None) => true,
                 (Some(_), None) => false,
@@ -170,27 +172,30 @@ impl Scheduler {
                 (entry.priority, entry.created) = (priority, created);
             }
         }
-        self.charge_if_bound(ix);
+        self.note_nominated(ix);
+        self.charge_if_due(ix);
         self.count(ix, true);
         self.touch(gang);
     }
 
-    /// Charges a bound pod that has not ended and is not charged yet.
-    pub(super) fn charge_if_bound(&mut self, ix: PodIx) {
-        let Some(pod) = self.pods.get(ix.0) else {
+    /// Charges a pod that is not charged yet and that is bound and has not ended, or nominated.
+    pub(in crate::engine) fn charge_if_due(&mut self, ix: PodIx) {
+        let Some(pod) = self.pods.get(ix.0).filter(|pod| pod.charge.is_none()) else {
             return;
         };
         let ended = matches!(pod.spec.phase, PodPhase::Succeeded | PodPhase::Failed);
-        let (Some(name), None, false) = (&pod.spec.node, pod.charge, ended) else {
-            return;
+        let (name, purpose, told) = match (&pod.spec.node, pod.nominated()) {
+            (Some(name), _) if !ended => (name.as_str(), Purpose::Bound, pod.spec.devices),
+            (None, Some(name)) => (name, Purpose::Nominated, None),
+            _ => return,
         };
-        let (template, told) = (pod.template, pod.spec.devices);
+        let template = pod.template;
         let node = self.cluster.node_slot(name);
         let charge = Charge {
             node,
             devices: Devices::NONE,
             told,
-            purpose: Purpose::Bound,
+            purpose,
         };
         self.note_charge(ix, charge);
         if self.cluster.template(template).cards.is_some() {
@@ -251,6 +256,7 @@ impl Scheduler {
         }
         self.part(gang, ix);
         self.pods.remove(ix.0);
+        self.note_nominated(ix);
         self.touch(gang);
         self.drop_gang_if_empty(gang);
     }
