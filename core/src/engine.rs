@@ -23,6 +23,7 @@ mod check;
 pub(crate) mod cycle;
 mod drive;
 pub mod event;
+mod images;
 mod look;
 mod market;
 mod nominated;
@@ -146,6 +147,7 @@ pub struct Scheduler {
     pub(crate) gang_by_key: Map<GangKey, GangIx>,
     /// Pods for which other schedulers make room, in no order.
     nominated: Vec<PodIx>,
+    images: images::Images,
     /// Charged pods by node.
     node_pods: Vec<Vec<PodIx>>,
     single_tree: Arc<Tree>,
@@ -197,6 +199,7 @@ impl Scheduler {
             pod_by_name: HashTable::new(),
             gang_by_key: Map::default(),
             nominated: Vec::new(),
+            images: images::Images::default(),
             node_pods: Vec::new(),
             single_tree: Arc::new(Tree::single()),
             queue: Vec::new(),

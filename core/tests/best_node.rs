@@ -78,6 +78,7 @@ fn pod(index: u64, template: &Arc<Template>, node: Option<String>) -> PodSpec {
         terminating: false,
         foreign: false,
         nominated: None,
+        images: [].into(),
         problem: None,
     }
 }

@@ -10,6 +10,7 @@
 //! seconds, and it does not know the newest fields of older versions' objects.
 
 mod affinity;
+mod image;
 mod map;
 mod meta;
 mod node;
@@ -23,9 +24,10 @@ pub use affinity::{
     NodeSelectorRequirement, NodeSelectorTerm, PodAffinity, PodAffinityTerm,
     PreferredSchedulingTerm, Toleration, TopologySpreadConstraint, WeightedPodAffinityTerm,
 };
+pub use image::ImageName;
 pub use map::StringMap;
 pub use meta::{ObjectMeta, OwnerReference, Timestamp};
-pub use node::{Namespace, Node, NodeSpec, NodeStatus, PriorityClass, Taint};
+pub use node::{Namespace, Node, NodeImage, NodeSpec, NodeStatus, PriorityClass, Taint};
 pub use pod::{
     Condition, Container, ContainerPort, ContainerStatus, Named, Pod, PodSpec, PodStatus,
     ResourceRequirements, SchedulingGroup,

@@ -51,6 +51,13 @@ impl PodReader {
         // On a pod of ours it is what another scheduler left there: nobody makes room for it any more.
         let nominated = &pod.status.nominated_node_name;
         let is_nominated = foreign && !bound && !nominated.is_empty();
+        let mut images: Vec<u64> = Vec::new();
+        if !bound && !foreign {
+            let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
+            images.extend(containers.map(|it| it.image.0).filter(|&image| image > 0));
+            images.sort_unstable();
+            images.dedup();
+        }
         PodSpec {
             uid: uid(&meta.uid, "Pod", namespace, &meta.name),
             namespace: namespace.into(),
@@ -67,6 +74,7 @@ impl PodReader {
             gated: !pod.spec.scheduling_gates.is_empty(),
             terminating: meta.deletion_timestamp.is_some(),
             foreign,
+            images: images.into(),
             nominated: is_nominated.then(|| (&**nominated).into()),
             problem: problems.first().filter(|_| !bound).cloned(),
         }

@@ -26,7 +26,7 @@ use crate::{
     intake::{self, Dialect, Member, Roster, Surroundings},
     load::{Complaint, Document, Severity, Source},
     member::PodReader,
-    node::node_spec,
+    node::{node_images, node_spec},
     problem::Problems,
     volumes::{Judged, Volumes},
     world::{
@@ -47,6 +47,8 @@ pub struct Mirror {
     owners: Owners,
     volumes: Volumes,
     nodes: BTreeMap<String, Told<NodeSpec>>,
+    /// What nodes have of images.
+    images: BTreeMap<String, Told<Vec<(u64, u32)>>>,
     /// Shares that run on a node: it shares its cards then, whatever it says.
     shares_on: BTreeMap<String, BTreeSet<PodName>>,
     changed_nodes: BTreeSet<String>,
@@ -105,6 +107,7 @@ impl Mirror {
             owners: Owners::default(),
             volumes: Volumes::default(),
             nodes: BTreeMap::new(),
+            images: BTreeMap::new(),
             shares_on: BTreeMap::new(),
             changed_nodes: BTreeSet::new(),
             card_ids: CardIds::default(),
@@ -203,7 +206,8 @@ impl Mirror {
         self.complaints.extend(complaints);
         let name = spec.name.clone();
         self.changed_nodes.insert(name.clone());
-        self.nodes.entry(name).or_default().said = spec;
+        self.nodes.entry(name.clone()).or_default().said = spec;
+        self.images.entry(name).or_default().said = node_images(node);
     }
 
     /// A node is gone.
@@ -211,6 +215,7 @@ impl Mirror {
         if self.card_ids.forget(name) {
             self.touch_told_by_id(name);
         }
+        self.images.remove(name);
         if self
             .nodes
             .remove(name)
@@ -538,6 +543,16 @@ impl Mirror {
             if node.told.as_ref() != Some(&spec) {
                 node.told = Some(spec.clone());
                 self.events.push(Event::Node(spec));
+            }
+        }
+        for name in changed {
+            let Some(Told { said, told }) = self.images.get_mut(&name) else {
+                continue;
+            };
+            if told.as_ref().map_or(&[][..], Vec::as_slice) != said.as_slice() {
+                *told = Some(said.clone());
+                let images = said.clone();
+                self.events.push(Event::NodeImages { name, images });
             }
         }
     }

@@ -22,6 +22,11 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
+/// Smaller images are there before anybody notices.
+const LEAST_IMAGE_MIB: u32 = 100;
+/// Of so many names of images it is known which node has them; a kubelet tells of 50 images.
+const MOST_IMAGES: usize = 256;
+
 /// Whether the kubelet of a node with these taints does not answer.
 pub(crate) fn is_away(taints: &[Taint]) -> bool {
     let mut taints = taints.iter();
@@ -43,6 +48,22 @@ pub fn node_spec(node: &api::Node, problems: &mut Problems) -> NodeSpec {
     add_taints(node, &mut spec, problems);
     add_amounts(node, &mut spec, problems);
     spec
+}
+
+/// What a node has of images that take long to pull: names as hashes, with the size in MiB.
+pub(crate) fn node_images(node: &api::Node) -> Vec<(u64, u32)> {
+    let images = node.status.images.iter().filter_map(|image| {
+        let mib = u32::try_from(image.size_bytes? >> 20).ok()?;
+        (mib >= LEAST_IMAGE_MIB).then_some((image, mib))
+    });
+    let named = images.flat_map(|(image, mib)| {
+        let names = image.names.iter().filter(|name| name.0 > 0);
+        names.map(move |name| (name.0, mib))
+    });
+    let mut images: Vec<(u64, u32)> = named.take(MOST_IMAGES).collect();
+    images.sort_unstable();
+    images.dedup_by_key(|&mut (name, _)| name);
+    images
 }
 
 fn add_taints(node: &api::Node, spec: &mut NodeSpec, problems: &mut Problems) {

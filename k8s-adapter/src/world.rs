@@ -27,7 +27,7 @@ use crate::{
     intake::{self, Dialect, Member, Roster, Surroundings},
     load::{self, Complaint, Document, LoadError, Severity, Sink},
     member::PodReader,
-    node::node_spec,
+    node::{node_images, node_spec},
     problem::Problems,
     volumes::Volumes,
 };
@@ -167,6 +167,7 @@ pub struct Builder<'p> {
     progress: &'p mut dyn FnMut(u64, u64),
     namespaces: BTreeMap<String, BTreeMap<String, String>>,
     nodes: BTreeMap<String, NodeSpec>,
+    images: BTreeMap<String, Vec<(u64, u32)>>,
     card_ids: CardIds,
     dialects: Vec<Box<dyn Dialect>>,
     owners: Owners,
@@ -200,6 +201,7 @@ impl<'p> Builder<'p> {
             progress,
             namespaces: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            images: BTreeMap::new(),
             card_ids: CardIds::default(),
             dialects: intake::dialects(),
             owners: Owners::default(),
@@ -310,8 +312,11 @@ impl<'p> Builder<'p> {
             .namespaces
             .into_iter()
             .map(|(name, labels)| Event::Namespace { name, labels });
+        let images = self.images.into_iter();
+        let images = images.filter(|(_, images)| !images.is_empty());
         let events = namespaces
             .chain(nodes.into_values().map(Event::Node))
+            .chain(images.map(|(name, images)| Event::NodeImages { name, images }))
             .chain(gangs.into_iter().map(Event::Gang))
             .chain(members.into_iter().map(|member| Event::Pod(member.spec)));
         World {
@@ -388,6 +393,7 @@ impl<'p> Builder<'p> {
             Target::Node => {
                 let node: api::Node = document.decode()?;
                 self.card_ids.take(&node);
+                let images = node_images(&node);
                 let mut problems = Problems::default();
                 let node = node_spec(&node, &mut problems);
                 // Whatever cannot be read, the node is used.
@@ -396,6 +402,7 @@ impl<'p> Builder<'p> {
                     ..*document.refusal(problem)
                 });
                 self.complaints.extend(complaints);
+                self.images.insert(node.name.clone(), images);
                 self.nodes.insert(node.name.clone(), node);
             }
             Target::Pod => {

@@ -29,6 +29,10 @@ impl Scheduler {
         match event {
             Event::Node(spec) => self.apply_node(spec)?,
             Event::NodeGone { name } => self.apply_node_gone(&name),
+            Event::NodeImages { name, images } => {
+                let node = self.cluster.node_slot(&name);
+                self.images.set(node, images);
+            }
             Event::Namespace { name, labels } => {
                 if self.cluster.set_namespace(&name, labels) {
                     self.recount();

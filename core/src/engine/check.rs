@@ -188,6 +188,10 @@ impl Scheduler {
                 hasher.write(name.as_bytes());
                 hasher.write_u64(free as u64);
             }
+            for &(image, mib) in self.images.of(node) {
+                hasher.write_u64(image);
+                hasher.write_u32(mib);
+            }
             let mut cards: Vec<(&str, u64)> = Vec::new();
             for pool in self.cluster.node(node).cards.pools() {
                 cards.push((self.cluster.kind_name(pool.kind), pool.free().0));

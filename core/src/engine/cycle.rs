@@ -366,6 +366,7 @@ impl Scheduler {
     /// Turns the search's charges into holds and tells the plan.
     fn hold_plan(&mut self, ix: GangIx, members: &mut Members) {
         self.cluster.commit();
+        self.prefer_images(ix, members);
         let start = self.placements.len();
         self.search.sort_placed(&self.cluster);
         let placed = core::mem::take(&mut self.search.placed);
@@ -480,6 +481,13 @@ impl Members {
         *used += 1;
         let &(_, rank, member) = self.waiting.get(first + *used as usize - 1)?;
         Some((rank, member))
+    }
+
+    /// The first member of a batch, in member order.
+    pub(crate) fn first_of(&self, batch: u32) -> Option<PodIx> {
+        let first = self.waiting.partition_point(|&(other, ..)| other < batch);
+        let (of, _, member) = *self.waiting.get(first)?;
+        (of == batch).then_some(member)
     }
 
     /// Starts a plan: no member is used.

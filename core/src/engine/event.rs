@@ -3,7 +3,7 @@
 //! Events carry whole objects keyed by identity, so that any legal order of arrival ends in the same
 //! state. A refused event ([`Rejection`]) changes nothing.
 
-use alloc::{boxed::Box, collections::BTreeMap, string::String};
+use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
 use crate::{
     cluster::NodeSpec,
@@ -31,6 +31,14 @@ pub enum Event {
     NodeGone {
         /// Its name.
         name: String,
+    },
+    /// What a node has of images now. It only breaks ties between nodes that are equal in everything else,
+    /// so nothing is tried anew for it; they are forgotten when the node is gone.
+    NodeImages {
+        /// The node's name.
+        name: String,
+        /// A hash of each name, and the size in MiB.
+        images: Vec<(u64, u32)>,
     },
     /// A namespace appeared or changed; only needed for namespace selectors.
     Namespace {

@@ -34,6 +34,9 @@ pub struct Snapshot {
     pub decision_hash: u64,
     /// Nodes, by name.
     pub nodes: Vec<NodeSpec>,
+    /// What nodes have of images, by name; see [`Event::NodeImages`].
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub images: BTreeMap<String, Vec<(u64, u32)>>,
     /// Labels of namespaces, by name.
     pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// Groups, by key.
@@ -175,12 +178,20 @@ impl Scheduler {
                 starts: reservation.starts,
             })
         });
+        let with_images = (0..self.cluster.node_count() as u32)
+            .map(super::NodeIx)
+            .filter(|&node| !self.images.of(node).is_empty());
+        let images = with_images.map(|node| {
+            let name = self.cluster.node_name(node).into();
+            (name, self.images.of(node).to_vec())
+        });
         Snapshot {
             version: Snapshot::VERSION,
             config: self.config.clone(),
             now: self.now,
             decision_hash: self.decision_hash,
             nodes,
+            images: images.collect(),
             namespaces: self.cluster.namespaces(),
             gangs,
             pods,
@@ -206,6 +217,9 @@ impl Scheduler {
         engine.now = snapshot.now;
         for spec in snapshot.nodes {
             engine.apply(Event::Node(spec))?;
+        }
+        for (name, images) in snapshot.images {
+            engine.apply(Event::NodeImages { name, images })?;
         }
         for (name, labels) in snapshot.namespaces {
             engine.apply(Event::Namespace { name, labels })?;

@@ -61,6 +61,7 @@ impl Explainer {
                     terminating: false,
                     foreign: false,
                     nominated: None,
+                    images: [].into(),
                     problem: None,
                 }));
             }

@@ -4,7 +4,7 @@
 //! role name, in any order of arrival). [`GangSpec::check`] says whether a tree makes sense; the
 //! engine refuses or parks what does not. Nothing here holds capacity or knows a node.
 
-use alloc::{format, string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
 
 pub use crate::gang::policy::{Disruption, LossMode, TimeoutPolicy};
 use crate::{
@@ -347,6 +347,10 @@ pub struct PodSpec {
     /// it counts as if it ran there, as long as it is foreign, waits, and is not being deleted.
     #[cfg_attr(feature = "serde", serde(default))]
     pub nominated: Option<String>,
+    /// Hashes of the names of its images, as long as it waits: of nodes that are equal in everything
+    /// else one that has them is taken.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub images: Box<[u64]>,
     /// Set by the adapter when the pod cannot be honoured: it waits with this reason.
     #[cfg_attr(feature = "serde", serde(default))]
     pub problem: Option<Problem>,

@@ -455,6 +455,12 @@ impl World {
                     });
                 }
             }
+            // It pulled images, or dropped some. Nobody else may notice.
+            21 if how & 4 != 0 => {
+                let images = (0..how >> 5).map(|image| (u64::from(image), u32::from(more) + 1));
+                let images = images.collect();
+                self.tell(Event::NodeImages { name: node, images });
+            }
             21 => {
                 let team = if how & 1 == 0 { "x" } else { "y" };
                 let labels = BTreeMap::from([("team".to_owned(), team.to_owned())]);
@@ -690,6 +696,7 @@ impl World {
             terminating: false,
             foreign: false,
             nominated: None,
+            images: [u64::from(how >> 4 & 7)].into(),
             problem: None,
         };
         // A pod of that name may still be known: the engine must see that it is another.

@@ -134,6 +134,7 @@ pub fn pod(name: &str, template: &Arc<Template>) -> PodSpec {
         terminating: false,
         foreign: false,
         nominated: None,
+        images: [].into(),
         problem: None,
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Condition, ObjectMeta, ResourceList, or_default, whole_number};
+use super::{Condition, ImageName, ObjectMeta, ResourceList, or_default, whole_number};
 
 /// A node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -55,6 +55,21 @@ pub struct NodeStatus {
     /// Conditions.
     #[serde(deserialize_with = "or_default")]
     pub conditions: Vec<Condition>,
+    /// Images that it has.
+    #[serde(deserialize_with = "or_default")]
+    pub images: Vec<NodeImage>,
+}
+
+/// An image that a node has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NodeImage {
+    /// What it is called, by tag and by digest.
+    #[serde(deserialize_with = "or_default")]
+    pub names: Vec<ImageName>,
+    /// Its size.
+    #[serde(deserialize_with = "whole_number")]
+    pub size_bytes: Option<i64>,
 }
 
 /// A namespace; only its labels matter.

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::{
-    Affinity, ObjectMeta, ResourceList, StringMap, Timestamp, Toleration, TopologySpreadConstraint,
-    Volume, or_default, whole_number,
+    Affinity, ImageName, ObjectMeta, ResourceList, StringMap, Timestamp, Toleration,
+    TopologySpreadConstraint, Volume, or_default, whole_number,
 };
 
 /// A pod.
@@ -110,6 +110,9 @@ pub struct Container {
     /// Its name.
     #[serde(deserialize_with = "or_default")]
     pub name: Box<str>,
+    /// What it runs.
+    #[serde(deserialize_with = "or_default")]
+    pub image: ImageName,
     /// What it needs.
     #[serde(deserialize_with = "or_default")]
     pub resources: ResourceRequirements,

@@ -43,6 +43,13 @@ pub fn differences(known: &Snapshot, listed: &Snapshot) -> Differences {
     let mut found = Differences::new();
     let nodes = |snapshot: &Snapshot| named(&snapshot.nodes, |node| format!("Node {}", node.name));
     compare(&nodes(known), &nodes(listed), &mut found);
+    let images = |snapshot: &Snapshot| {
+        let images = snapshot.images.iter();
+        images
+            .map(|(name, images)| (format!("images of Node {name}"), images.clone()))
+            .collect()
+    };
+    compare(&images(known), &images(listed), &mut found);
     compare(&groups(known), &groups(listed), &mut found);
     let (mut known_pods, listed_pods) = (pods(known), pods(listed));
     settle_templates(known, &mut known_pods, &listed_pods);

@@ -665,7 +665,8 @@ impl Waiting {
                 self.pods.contains(uid) || takes_room && !is_ours(*uid)
             }
             Event::PodGone { uid } => self.pods.contains(uid),
-            Event::Namespace { .. }
+            Event::NodeImages { .. }
+            | Event::Namespace { .. }
             | Event::Prices(_)
             | Event::BindFailed { .. }
             | Event::BindWithdrawn { .. }

@@ -162,6 +162,7 @@ impl Storyteller {
             }
             Event::Node(_)
             | Event::NodeGone { .. }
+            | Event::NodeImages { .. }
             | Event::Namespace { .. }
             | Event::Prices(_)
             | Event::ClockLeft(_) => {}

@@ -214,6 +214,9 @@ fn node(node: u8, cards: u8) -> Value {
                      "labels": {"kubernetes.io/hostname": format!("n{node}")}},
         "status": {
             "allocatable": {"cpu": "8", "pods": "20", "nvidia.com/gpu": cards.to_string()},
+            "images": (1..u64::from(cards)).map(|image| json!({
+                "names": [format!("a:{image}")], "sizeBytes": image << 30,
+            })).collect::<Vec<_>>(),
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     })
@@ -254,7 +257,7 @@ fn pod(pod: u8, group: u8, node: u8, shape: u8, claims: u8) -> Value {
     let mut spec = json!({
         "schedulerName": if shape == 5 { "volcano" } else { "gangline" },
         "priority": 0,
-        "containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}],
+        "containers": [{"name": "c", "image": "a", "resources": {"limits": {"cpu": "1"}}}],
     });
     let name = format!("g{}", group % 3);
     match group / 3 {
@@ -442,7 +445,14 @@ fn known(events: impl IntoIterator<Item = Event>) -> BTreeMap<String, Event> {
     for event in events {
         match &event {
             Event::Node(node) => known.insert(format!("node {}", node.name), event),
-            Event::NodeGone { name } => known.remove(&format!("node {name}")),
+            Event::NodeGone { name } => {
+                known.remove(&format!("images of {name}"));
+                known.remove(&format!("node {name}"))
+            }
+            Event::NodeImages { name, images } if images.is_empty() => {
+                known.remove(&format!("images of {name}"))
+            }
+            Event::NodeImages { name, .. } => known.insert(format!("images of {name}"), event),
             Event::Gang(gang) => known.insert(format!("gang {:?}", gang.key), event),
             Event::GangGone { key, uid } => {
                 let name = format!("gang {key:?}");
@@ -563,7 +573,8 @@ fn a_quiet_cluster_tells_nothing() {
             }
         }
     }
-    assert_eq!(mirror.settle().len(), 3);
+    // One more: the node has images.
+    assert_eq!(mirror.settle().len(), 4);
     mirror.pod(&serde_json::from_value(pod(0, 3, 9, 1, 0)).unwrap());
     mirror.node(&serde_json::from_value(node(0, 2)).unwrap());
     mirror.object(document(&group(0, 1, 2)));

@@ -360,6 +360,7 @@ pub(super) fn pod(
             terminating: false,
             foreign: shape.foreign,
             nominated: shape.nominated.clone(),
+            images: [].into(),
             problem: None,
         },
         runtime: shape.runtime.map(|span| span.0),

@@ -59,6 +59,7 @@ impl Scheduler {
             return;
         };
         self.without_charges(node, |cluster| cluster.retire(node));
+        self.images.set(node, Vec::new());
         // Nobody waits for a node that is not there; should it come back, it is another.
         let reserved = self
             .reservation
