@@ -64,10 +64,24 @@ impl Inventory {
             return (Cause::Cards, String::new());
         };
         let hardware = &pool.hardware;
+        let fits = |source: CardRequest| {
+            self.capacity(&CardAsk::new(ask.kind, source, ask.group, ask.exclusive)) > 0
+        };
         let without = |change: &dyn Fn(&mut CardRequest)| {
             let mut source = ask.source.clone();
             change(&mut source);
-            self.capacity(&CardAsk::new(ask.kind, source, ask.group, ask.exclusive)) > 0
+            fits(source)
+        };
+        // Of several conditions that are not met, dropping one does not help: then the first is named.
+        let alone = |keep: &dyn Fn(&mut CardRequest)| {
+            let mut source = ask.source.clone();
+            source.models.clear();
+            source.min_card_memory_mib = 0;
+            source.only = None;
+            source.near = Nearness::Any;
+            let bare = source.clone();
+            keep(&mut source);
+            source != bare && !fits(source) && fits(bare)
         };
         if pool.closed.contains_all(pool.all) && !pool.all.is_empty() {
             return hardware.closed_cause();
@@ -118,20 +132,28 @@ impl Inventory {
         if loose && !parts::takes_loose(pool, ask) && self.fits_loose_only(pool, ask) {
             return (Cause::UnknownCard, String::new());
         }
-        if !ask.source.models.is_empty() && without(&|source| source.models.clear()) {
+        let models = &ask.source.models;
+        if !models.is_empty()
+            && (without(&|source| source.models.clear())
+                || alone(&|source| source.models.clone_from(models)))
+        {
             if hardware.product.is_empty() {
                 return (Cause::UnknownCardModel, String::new());
             }
             return (Cause::CardModel, hardware.product.clone());
         }
-        if without(&|source| source.min_card_memory_mib = 0) && ask.source.min_card_memory_mib > 0 {
+        let mib = ask.source.min_card_memory_mib;
+        if mib > 0
+            && (without(&|source| source.min_card_memory_mib = 0)
+                || alone(&|source| source.min_card_memory_mib = mib))
+        {
             return (Cause::CardMemory, hardware.memory_word(""));
         }
         if hardware.refuses_several(ask) {
             return (Cause::MpsReplicas, String::new());
         }
         if let Some(only) = ask.source.only
-            && without(&|source| source.only = None)
+            && (without(&|source| source.only = None) || alone(&|source| source.only = Some(only)))
         {
             let there = pool.all.len();
             let word = if pool.all.contains_all(only) {
@@ -141,8 +163,12 @@ impl Inventory {
             };
             return (Cause::CardIds, word);
         }
-        if ask.source.near != Nearness::Any && without(&|source| source.near = Nearness::Any) {
-            let near = ask.source.near.word();
+        let near = ask.source.near;
+        if near != Nearness::Any
+            && (without(&|source| source.near = Nearness::Any)
+                || alone(&|source| source.near = near))
+        {
+            let near = near.word();
             let links = hardware.links.as_ref().map(LinkTable::matrix);
             let unknown = match links {
                 None => "; their links are not known",
@@ -197,13 +223,20 @@ impl Inventory {
             return (Cause::CardExclusive, String::new());
         }
         match first {
-            None if hardware.withheld > 0
-                && self.free(ask.kind).saturating_add(hardware.withheld) >= ask.whole() =>
-            {
-                let word = hardware.withheld_word(pool.all.difference(pool.closed).len());
-                (Cause::UnhealthyCards, word)
+            None => {
+                let mut healthy = self.clone();
+                healthy.set_unhealthy(ask.kind, pool.closed);
+                let all = healthy.free(ask.kind).saturating_add(hardware.withheld);
+                if hardware.withheld == 0 || all < ask.whole() {
+                    return (Cause::Cards, String::new());
+                }
+                let broken = pool.unhealthy.difference(pool.closed).len();
+                let offered = pool.all.difference(pool.closed).len();
+                (
+                    Cause::UnhealthyCards,
+                    hardware.withheld_word(offered, broken),
+                )
             }
-            None => (Cause::Cards, String::new()),
             Some((_, Part::Slice(_))) => (Cause::Slices, slices_word(ask)),
             Some((_, Part::Share { .. })) => (Cause::Shares, String::new()),
             Some((_, Part::Replica)) => (Cause::Replicas, String::new()),
@@ -236,11 +269,13 @@ impl Inventory {
         let state = |card: u32| states.get(card as usize).copied().unwrap_or_default();
         match (first, need) {
             (Some((_, Part::Share { .. })), Some(Need::Share(share))) => {
-                let all = hardware.memory_for_shares(ask.source.overhead.processes > 0);
                 let shared = |card: u32| *hardware.mode(card) == Mode::Shared;
                 let memory = |card: u32| {
                     if shared(card) {
-                        all.saturating_sub(state(card).memory_mib)
+                        let state = state(card);
+                        let reserving = share.reserving > 0 || state.reserving > 0;
+                        let all = hardware.memory_for_shares(reserving);
+                        all.saturating_sub(state.memory_mib)
                     } else {
                         0
                     }
@@ -363,14 +398,18 @@ impl Hardware {
     fn closed_cause(&self) -> (Cause, String) {
         match self.withheld {
             0 => (Cause::CardsClosed, String::new()),
-            _ => (Cause::UnhealthyCards, self.withheld_word(0)),
+            _ => (Cause::UnhealthyCards, self.withheld_word(0, 0)),
         }
     }
 
-    /// How many cards the node does not offer, beside so many that it does.
-    fn withheld_word(&self, offered: u32) -> String {
+    /// How many cards the node does not offer, beside so many that it does, some of them broken.
+    fn withheld_word(&self, offered: u32, broken: u32) -> String {
         let all = self.withheld.saturating_add(offered);
-        format!("{} of {all} are not allocatable", self.withheld)
+        if broken == 0 {
+            return format!("{} of {all} are not allocatable", self.withheld);
+        }
+        let out = self.withheld.saturating_add(broken);
+        format!("{out} of {all} are unhealthy or not allocatable")
     }
 
     /// The product and the memory of a card, all of it or what `purpose` says.

@@ -76,7 +76,8 @@ impl Explainer {
         self.searches_ahead = SEARCHES;
         let found = find(self, into);
         self.in_turn = false;
-        if found.as_ref() != Some(&first) {
+        // The same gangs may have to go with more of their pods.
+        if found.as_ref().map(ToString::to_string) != Some(first.to_string()) {
             into.if_first.push(first);
         }
         into.counterfactuals.extend(found);

@@ -97,6 +97,11 @@ fn decimal(formatter: &mut Formatter<'_>, amount: i64, unit: i64) -> fmt::Result
     }
 }
 
+/// Whether it counts MIG instances, whatever they are.
+fn is_slices(resource: &str) -> bool {
+    resource.starts_with("MIG slices") || resource.ends_with(" slices")
+}
+
 /// What people call a piece of this resource.
 fn noun(resource: &str, one: bool) -> Cow<'_, str> {
     Cow::Borrowed(match (resource, one) {
@@ -107,7 +112,7 @@ fn noun(resource: &str, one: bool) -> Cow<'_, str> {
         ("replicas", true) => "replica",
         ("nvidia.com/gpu", true) => "GPU",
         ("nvidia.com/gpu", false) => "GPUs",
-        (slices, true) if slices.starts_with("MIG slices") || slices.ends_with(" slices") => {
+        (slices, true) if is_slices(slices) => {
             return slices.replacen("slices", "slice", 1).into();
         }
         (resource, _) => resource,
@@ -162,6 +167,14 @@ impl Display for Shortfall {
         self.amount(self.free).number(formatter)?;
         if self.scattered > self.free {
             formatter.write_str(" usable (")?;
+            if is_slices(&self.resource) && self.needed == 1 {
+                // There is memory for it, and one that could be made somewhere would be usable.
+                return write!(
+                    formatter,
+                    "memory for {} is free, but not the place or the engines that it needs)",
+                    self.scattered
+                );
+            }
             let unusable = self.scattered.saturating_sub(self.free);
             self.amount(unusable).number(formatter)?;
             let more = if self.free > 0 { " more" } else { "" };
