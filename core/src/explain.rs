@@ -13,6 +13,7 @@ pub mod reason;
 mod room;
 mod what_if;
 
+use alloc::vec::Vec;
 use core::mem;
 
 pub use display::{Amount, join_words, level_word};
@@ -27,13 +28,34 @@ use crate::engine::{Config, Explanation, GangId, Scheduler};
 #[derive(Clone, Debug)]
 pub struct Explainer {
     engine: Scheduler,
+    /// Of the gang that is explained at the time: the gangs that are tried before it.
+    ahead: Vec<GangId>,
+    /// Whether these take their places first when a change is tried.
+    in_turn: bool,
+    /// Searches for these that are left to the kind of change at hand.
+    searches_ahead: usize,
+    /// The same for all gangs that are explained.
+    searches_in_all: usize,
 }
+
+/// Searches for gangs ahead of others that one explainer may cost in all.
+const SEARCHES: usize = 1 << 15;
 
 impl Explainer {
     pub(crate) fn new(engine: &Scheduler) -> Self {
         let mut engine = engine.clone();
         engine.cluster_mut().settle_order();
-        Self { engine }
+        Self::over(engine)
+    }
+
+    fn over(engine: Scheduler) -> Self {
+        Self {
+            engine,
+            ahead: Vec::new(),
+            in_turn: false,
+            searches_ahead: 0,
+            searches_in_all: SEARCHES,
+        }
     }
 
     /// The reason of a gang alone: cheap enough for every gang of a large cluster.
@@ -42,12 +64,14 @@ impl Explainer {
     }
 
     /// The full story: reasons of the gang and of each member, domains, counterfactuals. Each
-    /// counterfactual has been verified by a search on the changed state.
+    /// counterfactual has been verified by a search on the changed state. Asked for very many gangs, it stops
+    /// trying who waits ahead of the later ones: then more is told under the condition that these are not
+    /// there.
     pub fn why(&mut self, gang: GangId) -> Option<Explanation> {
         let mut explanation = self.diagnose(gang)?;
         if matches!(explanation.reason, Some(Reason::DoesNotFit { .. })) {
             self.engine.see_nominated(Some(gang));
-            explanation.counterfactuals = self.counterfactuals(gang, &explanation);
+            self.find_counterfactuals(gang, &mut explanation);
             self.engine.see_nominated(None);
         }
         Some(explanation)
@@ -61,9 +85,7 @@ impl Scheduler {
     pub fn reasons(&mut self, gang: GangId) -> Option<Explanation> {
         self.cluster_mut().settle_order();
         let nothing = Scheduler::new(Config::default());
-        let mut explainer = Explainer {
-            engine: mem::replace(self, nothing),
-        };
+        let mut explainer = Explainer::over(mem::replace(self, nothing));
         let explanation = explainer.diagnose(gang);
         *self = explainer.engine;
         explanation

@@ -5,6 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use gangline::{
+    cluster::CardMode,
     engine::{Config, Event, Explanation, Scheduler},
     explain::{Cause, Counterfactual, Reason},
     gang::{GangSpec, PodPhase},
@@ -59,7 +60,10 @@ fn a_gang_that_is_three_cards_short_says_so_and_what_would_help() {
         kind: GPU.into(),
         model: String::new(),
         count: 3,
-        domain: Some(format!("{NODE_LEVEL}=n1"))
+        domain: Some(format!("{NODE_LEVEL}=n1")),
+        nodes: 0,
+        mode: CardMode::Whole,
+        near: String::new(),
     }));
     let departs = story
         .counterfactuals

@@ -50,6 +50,7 @@ mod lease;
 mod line;
 mod metrics;
 mod pauses;
+mod pricing;
 mod questions;
 mod report;
 mod request;

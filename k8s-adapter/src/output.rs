@@ -123,8 +123,14 @@ pub struct GangReport {
     /// The best attempt in each domain of the level that binds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<DomainAttempt>,
-    /// Single changes that would admit it, smallest first.
+    /// Single changes that would admit it at its turn, smallest first.
     pub counterfactuals: Vec<CounterfactualReport>,
+    /// How many wait ahead of it.
+    #[serde(skip_serializing_if = "is_none_ahead")]
+    pub ahead: u32,
+    /// Further changes that would admit it if those ahead of it were not there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub if_first: Vec<CounterfactualReport>,
     /// What is worth knowing about its places, one line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -423,12 +429,7 @@ impl GangReport {
         let placed = gang.members.iter().filter(|member| has_place(member));
         let places = placed.clone().filter_map(|member| member.node);
         let wanted = gang.members.iter().filter(|member| !over(member.state));
-        let why = why.unwrap_or(Explanation {
-            reason: None,
-            members: Vec::new(),
-            domains: Vec::new(),
-            counterfactuals: Vec::new(),
-        });
+        let why = why.unwrap_or_default();
         let mut reasons: BTreeMap<String, Reason> = why.members.into_iter().collect();
         let member = |member: &MemberView<'_>| {
             let node = member.node.and_then(|node| nodes.get(node));
@@ -465,6 +466,8 @@ impl GangReport {
             reason: why.reason.map(Into::into),
             domains: why.domains,
             counterfactuals: why.counterfactuals.into_iter().map(Into::into).collect(),
+            ahead: why.ahead,
+            if_first: why.if_first.into_iter().map(Into::into).collect(),
             notes: unknown_cards(gang, nodes)
                 .into_iter()
                 .chain(uncounted(gang, nodes))
@@ -547,14 +550,17 @@ pub fn explain(explainer: &mut Explainer, gang: &GangView<'_>) -> Option<Explana
     waits(gang).then(|| explainer.why(gang.id)).flatten()
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_none_ahead(ahead: &u32) -> bool {
+    *ahead == 0
+}
+
 /// The same without the costly part: no member's own reason, no domains, no counterfactuals.
 fn explain_briefly(explainer: &mut Explainer, gang: &GangView<'_>) -> Option<Explanation> {
     let reason = waits(gang).then(|| explainer.reason(gang.id))?;
     Some(Explanation {
         reason,
-        members: Vec::new(),
-        domains: Vec::new(),
-        counterfactuals: Vec::new(),
+        ..Explanation::default()
     })
 }
 

@@ -98,8 +98,34 @@ fn usual(shapes: &[UsualShape], place: &str) -> Result<Vec<UsualWork>, ScenarioE
 
 fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ScenarioError> {
     let options = serde_saphyr::options! { with_snippet: false };
-    serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| ScenarioError::Format(error.to_string()))
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let message = error.to_string();
+        let entry = error
+            .location()
+            .and_then(|place| entry_at(text, place.line() as usize, place.column() as usize))
+            .filter(|_| is_about_a_number(&message));
+        ScenarioError::Format(match entry {
+            Some(entry) => format!("`{entry}`: {message}"),
+            None => message,
+        })
+    })
+}
+
+/// What serde says of numbers names neither the field nor the value.
+fn is_about_a_number(message: &str) -> bool {
+    message.starts_with("out of range") || message.starts_with("invalid ")
+}
+
+/// The entry of a mapping or list around a place, which counts lines and columns from 1.
+fn entry_at(text: &str, line: usize, column: usize) -> Option<&str> {
+    let line = text.lines().nth(line.checked_sub(1)?)?;
+    let at = line.char_indices().nth(column.checked_sub(1)?)?.0;
+    let from = line[..at].rfind(['{', '[', ',']).map_or(0, |at| at + 1);
+    let to = line[at..]
+        .find(['}', ']', ','])
+        .map_or(line.len(), |end| at + end);
+    let entry = line[from..to].trim().trim_start_matches("- ");
+    Some(entry).filter(|entry| !entry.is_empty())
 }
 
 /// Why a scenario cannot be run. One line each.

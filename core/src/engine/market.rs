@@ -118,6 +118,30 @@ impl Market {
     }
 }
 
+/// What prices are to be made of.
+#[derive(Clone, Debug)]
+pub struct DuePrices {
+    market: Market,
+    previous: Option<Arc<PriceList>>,
+}
+
+impl DuePrices {
+    /// Whether there are none yet, so that whatever needs them decides as
+    /// [`ScoringRule::Binpack`] does until they come.
+    pub fn are_first(&self) -> bool {
+        self.previous.is_none()
+    }
+
+    /// Makes them. For the cost see [`Prices::solve`]; the first ones take 30 times as long as others.
+    pub fn solve(self) -> PriceList {
+        let effort = match self.previous {
+            None => Effort::FIRST,
+            Some(_) => Effort::FOLLOW,
+        };
+        self.market.solve(self.previous.as_deref(), effort)
+    }
+}
+
 /// A kind of work of a usual mix that a person states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -204,19 +228,21 @@ impl Scheduler {
             }))
     }
 
+    /// What prices are to be made of, if they are due: to be solved on any thread and told with
+    /// [`Event::Prices`](super::Event::Prices). Cost: that of [`market`](Self::market).
+    pub fn due_prices(&mut self) -> Option<DuePrices> {
+        self.prices_due().then(|| DuePrices {
+            market: self.market(),
+            previous: self.search.worth.list().cloned(),
+        })
+    }
+
     /// Makes prices now, if they are due, and takes them: for drivers that have the time, such as
-    /// simulations. A live scheduler solves [`market`](Self::market) beside its decisions.
+    /// simulations. A live scheduler solves [`due_prices`](Self::due_prices) beside its decisions.
     pub fn price_if_due(&mut self) {
-        if !self.prices_due() {
-            return;
+        if let Some(due) = self.due_prices() {
+            self.take_prices(due.solve());
         }
-        let effort = match self.prices() {
-            None => Effort::FIRST,
-            Some(_) => Effort::FOLLOW,
-        };
-        let market = self.market();
-        let list = market.solve(self.prices(), effort);
-        self.take_prices(list);
     }
 
     /// The prices that decide now.

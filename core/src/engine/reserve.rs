@@ -10,7 +10,11 @@
 use alloc::{vec, vec::Vec};
 
 use super::{NodeIx, Reservation, Scheduler, cycle::Members, store::GangIx};
-use crate::{gang::life::Phase, place::Outcome, units::Nanos};
+use crate::{
+    gang::life::Phase,
+    place::{Outcome, Request},
+    units::Nanos,
+};
 
 impl Scheduler {
     /// Whether a gang must keep off the reserved nodes.
@@ -35,16 +39,43 @@ impl Scheduler {
     /// Searches for a gang, takes back its charges, and leaves its placements in the search. Changes
     /// that were journaled before stay journaled.
     fn search_unreserved(&mut self, ix: GangIx, members: &Members) -> Outcome {
+        let mark = self.cluster.begin();
+        let outcome = self.search_journaled(ix, members, &[]);
+        self.cluster.undo_to(mark);
+        outcome
+    }
+
+    /// Searches for a gang; what it takes stays in the cluster's journal.
+    fn search_journaled(&mut self, ix: GangIx, members: &Members, forbidden: &[bool]) -> Outcome {
         let Some(gang) = self.gangs.get(ix.0) else {
             return Outcome::Infeasible;
         };
         let tree = gang.tree.clone();
         let (rule, started) = self.manner(ix);
-        let request = members.request(&tree, rule, started, self.config.search_steps);
-        let mark = self.cluster.begin();
-        let outcome = self.search.run(&mut self.cluster, &request);
-        self.cluster.undo_to(mark);
-        outcome
+        let request = Request {
+            forbidden,
+            ..members.request(&tree, rule, started, self.config.search_steps)
+        };
+        self.search.run(&mut self.cluster, &request)
+    }
+
+    /// Whether a gang has a place, as it would be tried at its turn: off what is reserved, if that is
+    /// still so. What it takes stays in the cluster's journal.
+    pub(crate) fn charge_place(
+        &mut self,
+        ix: GangIx,
+        members: &Members,
+        is_reserved: bool,
+    ) -> bool {
+        let held_back = is_reserved && self.respects_reservation(ix, members);
+        let reservation = self.reservation.take();
+        let forbidden = match &reservation {
+            Some(reservation) if held_back => reservation.nodes.as_slice(),
+            _ => &[],
+        };
+        let outcome = self.search_journaled(ix, members, forbidden);
+        self.reservation = reservation;
+        outcome == Outcome::Found
     }
 
     pub(super) fn drop_stale_reservation(&mut self) {
@@ -183,15 +214,7 @@ impl Scheduler {
     ) -> Option<Vec<bool>> {
         self.cluster.settle_order();
         let mark = self.cluster.begin();
-        for &pod in gone {
-            let Some(pod) = self.pods.get(pod) else {
-                continue;
-            };
-            if let Some(charge) = pod.charge {
-                self.cluster
-                    .release(charge.node, pod.template, &charge.devices);
-            }
-        }
+        self.release_pods(gone);
         let outcome = self.search_unreserved(ix, members);
         self.cluster.undo_to(mark);
         self.cluster.commit();
@@ -203,5 +226,18 @@ impl Scheduler {
             nodes[placed.node.0 as usize] = true;
         }
         Some(nodes)
+    }
+
+    /// Gives back what these pods have; noted in the cluster's journal.
+    pub(crate) fn release_pods(&mut self, gone: &[u32]) {
+        for &pod in gone {
+            let Some(pod) = self.pods.get(pod) else {
+                continue;
+            };
+            if let Some(charge) = pod.charge {
+                self.cluster
+                    .release(charge.node, pod.template, &charge.devices);
+            }
+        }
     }
 }

@@ -220,7 +220,7 @@ pub enum Part {
 }
 
 /// Why a gang waits, in full.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Explanation {
     /// The gang's own reason; `None` when it is placed.
@@ -229,8 +229,13 @@ pub struct Explanation {
     pub members: Vec<(String, Reason)>,
     /// The best attempt in each domain of the level that binds, best first.
     pub domains: Vec<DomainAttempt>,
-    /// Single changes that would admit it, smallest first.
+    /// Single changes that would admit it at its turn, smallest first: those ahead of it have taken what
+    /// they can.
     pub counterfactuals: Vec<Counterfactual>,
+    /// How many gangs wait ahead of it in the queue. Counted where changes were looked for.
+    pub ahead: u32,
+    /// Further changes that would admit it if those ahead of it were not there.
+    pub if_first: Vec<Counterfactual>,
 }
 
 /// A placement that a what-if found.

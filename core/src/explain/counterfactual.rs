@@ -1,10 +1,12 @@
 //! Single changes that would admit a gang, each verified by a search on the changed state.
 //!
-//! Tried, smallest effect on others first: broken cards healthy again, more cards, cards given in
-//! another way, a node put back into service, a condition on cards dropped, a weaker level, fewer
-//! members, running gangs gone. Of each kind the smallest that works is kept. The number of searches
-//! is bounded, so on a large cluster a change may exist that is not found; one that is named always
-//! works.
+//! Tried, smallest effect on others first: broken cards healthy again, cards that are there offered, a MIG
+//! layout settled, more cards, cards given in another way, a node put back into service, a condition on
+//! cards dropped, a weaker level, fewer members, running gangs gone. Of each kind the smallest that works is
+//! kept. What makes room makes it for all: the gang is tried at its turn, after those ahead of it (see
+//! [`turn`]), and what would do without them is told apart. The number of searches is bounded, so on a
+//! large cluster a change may exist that is not found; one that is named always works, up to the number of
+//! gangs ahead that are tried.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -32,30 +34,61 @@ const TRIES: usize = 64;
 mod cards;
 mod conditions;
 mod health;
+mod turn;
+
+use turn::SEARCHES;
 
 impl Explainer {
-    pub(super) fn counterfactuals(
-        &mut self,
-        id: GangId,
-        explanation: &Explanation,
-    ) -> Vec<Counterfactual> {
-        let mut found = Vec::new();
-        found.extend(self.healthy_cards(id));
-        found.extend(self.more_cards(id, explanation));
-        found.extend(self.other_mode(id, explanation));
-        found.extend(self.uncordon(id));
-        found.extend(self.untaint(id));
-        found.extend(self.drop_conditions(id));
-        found.extend(self.relax_level(id));
-        found.extend(self.fewer_members(id));
-        found.extend(self.departure(id));
-        found
+    /// What would admit a gang, at its turn or if it were first.
+    pub(super) fn find_counterfactuals(&mut self, id: GangId, into: &mut Explanation) {
+        self.ahead = self.ahead_of(id);
+        into.ahead = self.ahead.len() as u32;
+        self.make_room(into, |it, _| it.healthy_cards(id));
+        self.make_room(into, |it, _| it.allocatable_cards(id));
+        self.make_room(into, |it, _| it.settled_layout(id));
+        self.make_room(into, |it, story| it.more_cards(id, story));
+        self.make_room(into, |it, story| it.other_mode(id, story));
+        self.make_room(into, |it, _| it.uncordon(id));
+        self.make_room(into, |it, _| it.untaint(id));
+        // These give nobody else room: those ahead wait as before.
+        into.counterfactuals.extend(self.drop_conditions(id));
+        into.counterfactuals.extend(self.relax_level(id));
+        into.counterfactuals.extend(self.fewer_members(id));
+        self.make_room(into, |it, _| it.departure(id));
+        self.ahead.clear();
     }
 
+    /// Looks for a change that makes room: for the gang at its turn, and, if another would do without those
+    /// ahead of it, that one too.
+    fn make_room(
+        &mut self,
+        into: &mut Explanation,
+        find: impl Fn(&mut Self, &Explanation) -> Option<Counterfactual>,
+    ) {
+        let Some(first) = find(self, into) else {
+            return;
+        };
+        if self.ahead.is_empty() {
+            into.counterfactuals.push(first);
+            return;
+        }
+        self.in_turn = true;
+        self.searches_ahead = SEARCHES;
+        let found = find(self, into);
+        self.in_turn = false;
+        if found.as_ref() != Some(&first) {
+            into.if_first.push(first);
+        }
+        into.counterfactuals.extend(found);
+    }
+
+    /// Whether the gang would be admitted.
     fn admits(&mut self, id: GangId) -> bool {
         let mut members = Members::default();
         self.engine.sort_members(id, &mut members);
-        self.engine.would_fit(id, &members)
+        let fits = self.fits(id, &members);
+        self.engine.cluster.commit();
+        fits
     }
 
     /// Whether the gang would be admitted if a node were another; it is as before afterwards.
@@ -179,19 +212,27 @@ impl Explainer {
             }
             smaller
         };
-        let (mut low, mut high) = (0, min.checked_sub(1)?);
-        // The largest minimum that works; 0 stands for none.
-        while low < high {
-            let middle = low + (high - low).div_ceil(2);
-            if self.admits_as(id, with(middle)) {
-                low = middle;
-            } else {
-                high = middle - 1;
+        // More room for fewer is usual but not certain: the largest minimum first, then by halves.
+        let most = min.checked_sub(1)?;
+        let works = |explainer: &mut Self, min: u32| explainer.admits_as(id, with(min));
+        let near = most.saturating_sub(TRIES as u32);
+        let mut found = (near + 1..=most).rev().find(|&min| works(self, min));
+        if found.is_none() {
+            let (mut low, mut high) = (0, near);
+            while low < high {
+                let middle = low + (high - low).div_ceil(2);
+                if works(self, middle) {
+                    low = middle;
+                } else {
+                    high = middle - 1;
+                }
             }
+            found = Some(low).filter(|&low| low > 0 && works(self, low));
         }
-        (low > 0 && self.admits_as(id, with(low))).then_some(Counterfactual::FewerMembers {
-            fewer: min - low,
-            min: low,
+        let least = found?;
+        Some(Counterfactual::FewerMembers {
+            fewer: min - least,
+            min: least,
         })
     }
 
@@ -230,22 +271,36 @@ impl Explainer {
             let pods = by_gang.get(&gang)?;
             if self.fits_without(id, &members, pods) {
                 let pruned = self.prune(id, &members, pods.clone());
-                if let Some(pods) = self.sure(id, [&pruned, pods]) {
-                    return Some(self.named_departure(pods));
+                let mut sets = [&pruned, pods].into_iter();
+                if let Some(gone) = sets.find(|gone| self.holds(id, &members, gone)) {
+                    return Some(self.named_departure(gone));
                 }
             }
         }
         let pods = self.crowded(id, &members, gangs.len())?;
         let pruned = self.prune(id, &members, pods.clone());
-        let pods = self.sure(id, [&pruned, &pods])?;
-        Some(self.named_departure(pods))
+        let mut sets = [&pruned, &pods].into_iter();
+        let gone = sets.find(|gone| self.holds(id, &members, gone))?;
+        Some(self.named_departure(gone))
     }
 
-    /// The first of two sets of pods whose going certainly suffices. Where others stay whose devices are
-    /// assumed, the assumptions change when somebody goes: that is tried as it would happen.
-    fn sure<'s>(&self, id: GangId, sets: [&'s Vec<u32>; 2]) -> Option<&'s Vec<u32>> {
-        let mut sets = sets.into_iter();
-        sets.find(|gone| !self.leaves_assumed(gone) || self.fits_after(id, gone))
+    /// Whether the going of these pods certainly suffices. Where others stay whose devices are assumed, the
+    /// assumptions change when somebody goes: that is tried as it would happen.
+    fn holds(&mut self, id: GangId, members: &Members, gone: &[u32]) -> bool {
+        if self.frees_for_others(gone) || self.leaves_assumed(gone) {
+            let mut after = self.without(gone);
+            let fits = after.fits(id, members);
+            self.searches_ahead = after.searches_ahead;
+            self.searches_in_all = after.searches_in_all;
+            return fits;
+        }
+        self.engine.cluster.settle_order();
+        let mark = self.engine.cluster.begin();
+        self.engine.release_pods(gone);
+        let fits = self.fits(id, members);
+        self.engine.cluster.undo_to(mark);
+        self.engine.cluster.commit();
+        fits
     }
 
     /// The nodes on which these pods are, each once.
@@ -273,10 +328,12 @@ impl Explainer {
         })
     }
 
-    /// Whether a gang has a place when these pods are gone.
+    /// Whether a gang has a place when these pods are gone, whoever waits ahead of it.
     fn fits_without(&mut self, id: GangId, members: &Members, gone: &[u32]) -> bool {
         if self.frees_for_others(gone) {
-            return self.fits_after(id, gone);
+            let mut after = self.without(gone);
+            after.in_turn = false;
+            return after.admits(id);
         }
         self.engine.fits_without(id, members, gone).is_some()
     }
@@ -299,8 +356,8 @@ impl Explainer {
         })
     }
 
-    /// The same by the events that would happen, on a copy.
-    fn fits_after(&self, id: GangId, gone: &[u32]) -> bool {
+    /// A copy without these pods, by the events that would happen.
+    fn without(&self, gone: &[u32]) -> Self {
         let mut after = self.clone();
         for pod in gone.iter().filter_map(|&pod| self.engine.pods.get(pod)) {
             let uid = pod.spec.uid;
@@ -308,7 +365,7 @@ impl Explainer {
             let _ = after.engine.apply(Event::PodGone { uid });
         }
         after.engine.cluster_mut().settle_order();
-        after.admits(id)
+        after
     }
 
     /// Pods that share a place, whose going together suffices: those of a node, least used first,

@@ -61,12 +61,7 @@ impl Explainer {
             .copied()
             .filter(|m| self.waits(*m))
             .collect();
-        let mut explanation = Explanation {
-            reason: None,
-            members: Vec::new(),
-            domains: Vec::new(),
-            counterfactuals: Vec::new(),
-        };
+        let mut explanation = Explanation::default();
         if let Some(reason) = self.simple_reason(id) {
             for member in waiting {
                 let own = self.own_problem(member).unwrap_or_else(|| reason.clone());

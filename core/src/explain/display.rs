@@ -15,7 +15,7 @@ use core::fmt::{self, Display, Formatter};
 
 use super::{CardCondition, Cause, Counterfactual, DomainAttempt, NodeCount, Reason, Shortfall};
 use crate::{
-    cluster::spec::CardMode,
+    cluster::spec::{CardMode, MigInstance},
     request::{CPU, MEMORY, NODE_LEVEL, PODS},
 };
 
@@ -384,6 +384,25 @@ fn does_not_fit(
     Ok(())
 }
 
+/// `2 3g.40gb, 1 1g.10gb`: how many of each, in the order in which they are listed.
+fn instance_words(instances: &[MigInstance]) -> String {
+    let mut words: Vec<(&str, usize)> = Vec::new();
+    for instance in instances {
+        match words
+            .iter_mut()
+            .find(|(profile, _)| *profile == instance.profile)
+        {
+            Some((_, count)) => *count += 1,
+            None => words.push((&instance.profile, 1)),
+        }
+    }
+    let words: Vec<String> = words
+        .into_iter()
+        .map(|(profile, count)| format!("{count} {profile}"))
+        .collect();
+    words.join(", ")
+}
+
 /// A clause that follows "admitted if": `3 more GPUs appear`, `default/a ends`.
 impl Display for Counterfactual {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
@@ -393,18 +412,51 @@ impl Display for Counterfactual {
                 model,
                 count,
                 domain,
+                nodes,
+                mode,
+                near,
             } => {
                 let one = *count == 1;
                 let card = if model.is_empty() { kind } else { model };
                 write!(formatter, "{count} more {} ", noun(card, one))?;
-                formatter.write_str(if one { "appears" } else { "appear" })?;
-                match domain.as_deref().map(|domain| domain.split_once('=')) {
-                    Some(Some((NODE_LEVEL, node))) => write!(formatter, " on node {node}"),
-                    Some(Some((level, value))) => {
-                        write!(formatter, " on new nodes in {} {value}", level_word(level))
-                    }
-                    Some(None) | None => formatter.write_str(" on new nodes"),
+                if let CardMode::MigStatic(instances) = mode {
+                    write!(
+                        formatter,
+                        "in MIG instances ({}) ",
+                        instance_words(instances)
+                    )?;
                 }
+                if !near.is_empty() {
+                    write!(formatter, "near each other ({near}) ")?;
+                }
+                formatter.write_str(if one { "appears" } else { "appear" })?;
+                let (place, value) = match domain.as_deref().map(|domain| domain.split_once('=')) {
+                    Some(Some((NODE_LEVEL, node))) => return write!(formatter, " on node {node}"),
+                    Some(Some((level, value))) => (level_word(level), value),
+                    Some(None) | None => ("", ""),
+                };
+                match nodes {
+                    1 => formatter.write_str(" on a new node")?,
+                    _ => write!(formatter, " on {nodes} new nodes")?,
+                }
+                if place.is_empty() {
+                    return Ok(());
+                }
+                write!(formatter, " in {place} {value}")
+            }
+            Counterfactual::AllocatableCards { node, kind, count } => {
+                let one = *count == 1;
+                let (card, verb) = (noun(kind, one), if one { "becomes" } else { "become" });
+                write!(
+                    formatter,
+                    "{count} more {card} of node {node} {verb} allocatable"
+                )
+            }
+            Counterfactual::LayoutSettled { node } => {
+                write!(
+                    formatter,
+                    "the MIG layout of node {node} is no longer being changed"
+                )
             }
             Counterfactual::HealthyCards { node, cards } => {
                 let (word, are) = match cards.as_slice() {
@@ -720,15 +772,22 @@ mod tests {
 
     #[test]
     fn counterfactuals_follow_admitted_if() {
-        let more = |count, domain: Option<&str>| Counterfactual::MoreCards {
+        let more = |count, domain: Option<&str>, nodes| Counterfactual::MoreCards {
             kind: "nvidia.com/gpu".into(),
             model: String::new(),
             count,
             domain: domain.map(Into::into),
+            nodes,
+            mode: CardMode::Whole,
+            near: String::new(),
         };
         let departure = |gangs: &[&str], pods: &[&str]| Counterfactual::Departure {
             gangs: gangs.iter().map(|&gang| gang.into()).collect(),
             pods: pods.iter().map(|&pod| pod.into()).collect(),
+        };
+        let instance = |profile: &str, start| MigInstance {
+            profile: profile.into(),
+            start,
         };
         let relax = |group: &str, to: Option<&str>| Counterfactual::RelaxLevel {
             group: group.into(),
@@ -736,14 +795,39 @@ mod tests {
             to: to.map(Into::into),
         };
         let cases = [
-            (more(3, None), "3 more GPUs appear on new nodes"),
+            (more(3, None, 1), "3 more GPUs appear on a new node"),
+            (more(9, None, 2), "9 more GPUs appear on 2 new nodes"),
             (
-                more(3, Some("kubernetes.io/hostname=n1")),
+                more(3, Some("kubernetes.io/hostname=n1"), 0),
                 "3 more GPUs appear on node n1",
             ),
             (
-                more(1, Some("example.com/rack=r1")),
-                "1 more GPU appears on new nodes in rack r1",
+                more(1, Some("example.com/rack=r1"), 1),
+                "1 more GPU appears on a new node in rack r1",
+            ),
+            (
+                Counterfactual::MoreCards {
+                    kind: "nvidia.com/gpu".into(),
+                    model: String::new(),
+                    count: 8,
+                    domain: None,
+                    nodes: 1,
+                    mode: CardMode::Whole,
+                    near: "nvlink-island".into(),
+                },
+                "8 more GPUs near each other (nvlink-island) appear on a new node",
+            ),
+            (
+                Counterfactual::AllocatableCards {
+                    node: "n1".into(),
+                    kind: "nvidia.com/gpu".into(),
+                    count: 3,
+                },
+                "3 more GPUs of node n1 become allocatable",
+            ),
+            (
+                Counterfactual::LayoutSettled { node: "n1".into() },
+                "the MIG layout of node n1 is no longer being changed",
             ),
             (
                 relax("", Some("example.com/block")),
@@ -767,8 +851,15 @@ mod tests {
                     model: "A100-80GB".into(),
                     count: 1,
                     domain: Some("kubernetes.io/hostname=n1".into()),
+                    nodes: 0,
+                    mode: CardMode::MigStatic(vec![
+                        instance("3g.40gb", 0),
+                        instance("3g.40gb", 4),
+                        instance("1g.10gb", 3),
+                    ]),
+                    near: String::new(),
                 },
-                "1 more A100-80GB appears on node n1",
+                "1 more A100-80GB in MIG instances (2 3g.40gb, 1 1g.10gb) appears on node n1",
             ),
             (
                 Counterfactual::HealthyCards {

@@ -264,6 +264,27 @@ pub enum Counterfactual {
         /// Where they must be, as `level=value`: a node that is there, by its host name, or the
         /// domain of the new nodes; `None` when new nodes anywhere will do.
         domain: Option<String>,
+        /// On how many new nodes, each but the last full; 0 when they are on a node that is there.
+        nodes: u32,
+        /// How they must be given.
+        mode: CardMode,
+        /// How near each other those of one member must be, in the word of the request; empty when that
+        /// does not matter.
+        near: String,
+    },
+    /// Cards that a node has and does not offer, allocatable.
+    AllocatableCards {
+        /// The node.
+        node: String,
+        /// The card kind.
+        kind: String,
+        /// How many of them.
+        count: u32,
+    },
+    /// The change of a node's MIG layout over, and its cards given as the node says.
+    LayoutSettled {
+        /// The node.
+        node: String,
     },
     /// Unhealthy cards of a node that work again.
     HealthyCards {

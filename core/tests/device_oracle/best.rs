@@ -11,7 +11,8 @@ use gangline::{
 };
 
 use super::naive::{
-    Card, Part, Room, geometry, is_legal, loose_code, memory, mode, most_shares, near, parts, take,
+    Card, Part, Room, geometry, is_legal, loose_code, memory, mode, most_shares, near, out_of_use,
+    parts, take,
 };
 
 /// The geometry's name, and profiles with their starts.
@@ -63,7 +64,7 @@ impl Flexibility {
 }
 
 fn partable(node: &NodeSpec, room: &Room, card: usize) -> bool {
-    !node.cards[0].unhealthy.contains(card as u32) && !room.cards[card].whole
+    !out_of_use(&node.cards[0]).contains(card as u32) && !room.cards[card].whole
 }
 
 /// Cards that could be taken as a whole.

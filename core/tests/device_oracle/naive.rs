@@ -11,7 +11,7 @@ use gangline::{
 use super::world::World;
 pub use crate::support::cards::{
     Card, Part, Room, apart, fits_on, geometry, is_legal, loose_code, memory, mode, most_shares,
-    near, parts, passes, take,
+    near, out_of_use, parts, passes, take,
 };
 
 /// A kind of part of one template.
@@ -338,14 +338,15 @@ impl<'w> Question<'w> {
             }),
             _ => false,
         };
-        kinds.iter().all(will_do)
+        !cards.is_changing
+            && kinds.iter().all(will_do)
             && self.rooms[node].loose[at] as usize + kinds.len() <= *all as usize
     }
 
     fn card_fits(&self, node: usize, index: usize, kinds: &[u8]) -> bool {
         let cards = &self.world.nodes[node].cards[0];
         let now = &self.rooms[node].cards[index];
-        if cards.unhealthy.contains(index as u32) || now.whole {
+        if out_of_use(cards).contains(index as u32) || now.whole {
             return false;
         }
         let ask = |kind: u8| {

@@ -44,6 +44,8 @@ fn smaller(world: &World) -> Vec<World> {
             });
         }
         with(&|world| world.nodes[index].cards[0].unhealthy = CardSet::EMPTY);
+        with(&|world| world.nodes[index].cards[0].closed = CardSet::EMPTY);
+        with(&|world| world.nodes[index].cards[0].is_changing = false);
         with(&|world| world.nodes[index].cards[0].links = None);
         with(&|world| world.nodes[index].cards[0].slices.clear());
         with(&|world| world.nodes[index].cards[0].modes.truncate(1));
@@ -54,9 +56,9 @@ fn smaller(world: &World) -> Vec<World> {
             let cards = &mut world.nodes[index].cards[0];
             if cards.count > 1 && cards.links.is_none() {
                 cards.count -= 1;
-                cards.unhealthy = cards
-                    .unhealthy
-                    .intersection(CardSet((1 << cards.count) - 1));
+                let there = CardSet((1 << cards.count) - 1);
+                cards.unhealthy = cards.unhealthy.intersection(there);
+                cards.closed = cards.closed.intersection(there);
                 if cards.modes.len() > 1 {
                     cards.modes.truncate(cards.count as usize);
                 }

@@ -132,6 +132,12 @@ pub fn world(seed: u64) -> World {
         left -= size;
         add_gang(random, flavor, model, &mut world, ordinal, size);
     }
+    for cards in world.nodes.iter_mut().flat_map(|node| &mut node.cards) {
+        if random.chance(10) {
+            cards.closed = CardSet(random.below(1 << cards.count));
+        }
+        cards.is_changing = random.chance(3);
+    }
     world
 }
 

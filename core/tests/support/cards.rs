@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use gangline::{
+    bits::CardSet,
     cluster::{NodeCards, NodeSpec, spec::CardMode},
     device::{
         Devices, Slice,
@@ -74,6 +75,14 @@ pub fn model_of(cards: &NodeCards) -> Option<&'static CardModel> {
 
 pub fn geometry(cards: &NodeCards) -> Option<&'static Geometry> {
     model_of(cards)?.mig
+}
+
+/// Cards of which nothing more is given.
+pub fn out_of_use(cards: &NodeCards) -> CardSet {
+    if cards.is_changing {
+        return CardSet(u64::MAX);
+    }
+    cards.unhealthy.union(cards.closed)
 }
 
 /// How a slice without a card names an entry of the node's list: by the vendor's id of its profile, or by
@@ -673,8 +682,8 @@ pub fn take(
             if card >= cards.count {
                 return Err(format!("there is no card {card}"));
             }
-            if strict && cards.unhealthy.contains(card) {
-                return Err(format!("card {card} is unhealthy"));
+            if strict && out_of_use(cards).contains(card) {
+                return Err(format!("card {card} is not given"));
             }
             if strict && ask.only.is_some_and(|only| !only.contains(card)) {
                 return Err(format!("card {card} is not one of those named"));
@@ -745,7 +754,7 @@ pub fn take(
                 return Err("a loose slice that does not exist".into());
             };
             room.loose[at] += 1;
-            if strict && room.loose[at] > **all {
+            if strict && (cards.is_changing || room.loose[at] > **all) {
                 return Err(format!("too many of the loose {name}"));
             }
             let will_do = |part: &Part| match part {

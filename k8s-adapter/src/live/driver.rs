@@ -35,6 +35,7 @@ use super::{
     groups::{Groups, Told},
     health::Health,
     metrics::{Figures, Metrics},
+    pricing::Pricing,
     questions::Question,
     report::News,
     starts::Starts,
@@ -130,6 +131,7 @@ impl Lines {
 pub(super) struct Driver {
     mirror: Mirror,
     scheduler: Scheduler,
+    pricing: Pricing,
     clocks: Clocks,
     plans: UnboundedSender<Plan>,
     preparing: Preparing,
@@ -173,6 +175,7 @@ impl Driver {
         Self {
             mirror: Mirror::new(scheduler_names.iter().cloned()),
             scheduler: Scheduler::new(config),
+            pricing: Pricing::new(),
             clocks,
             plans: lines.plans.clone(),
             preparing: Preparing::new(lines.volumes.clone()),
@@ -225,6 +228,7 @@ impl Driver {
                         return;
                     }
                 }
+                list = self.pricing.solved() => self.pricing.take(list, &mut self.scheduler),
                 () = sleep => {}
                 Some(question) = questions.recv() => {
                     self.answer(question);
@@ -369,7 +373,7 @@ impl Driver {
         let looked = self.preparing.look(&self.mirror, now, is_held);
         self.go_on(looked);
         for _ in 0..ROUNDS {
-            self.scheduler.price_if_due();
+            self.pricing.start_if_due(&mut self.scheduler);
             let decisions = self.scheduler.decide(now).to_vec();
             if decisions.is_empty() {
                 break;

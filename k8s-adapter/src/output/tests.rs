@@ -1,6 +1,6 @@
 //! Views made by hand, as the engine would give them, and what becomes of them.
 
-use gangline::{device::Devices, explain::Shortfall, units::Nanos};
+use gangline::{cluster::CardMode, device::Devices, explain::Shortfall, units::Nanos};
 
 use super::*;
 
@@ -119,12 +119,17 @@ pub(crate) fn three_cards_short() -> Explanation {
                 model: String::new(),
                 count: 3,
                 domain: None,
+                nodes: 1,
+                mode: CardMode::Whole,
+                near: String::new(),
             },
             Counterfactual::Departure {
                 gangs: vec!["default/service-a".into()],
                 pods: Vec::new(),
             },
         ],
+        ahead: 1,
+        if_first: vec![Counterfactual::Uncordon { node: "n3".into() }],
     }
 }
 
@@ -169,7 +174,8 @@ default/service-b  infeasible  0/4      -
 
 Waiting
   default/service-b  infeasible: needs 4 GPUs, 1 free
-    admitted if 3 more GPUs appear on new nodes or default/service-a ends
+    admitted if 3 more GPUs appear on a new node or default/service-a ends
+    without the one that waits ahead of it, admitted if node n3 is uncordoned
 
 0 run, 1 placed, 1 waits. 5 GPUs: 4 held, 1 free.
 "
@@ -201,8 +207,11 @@ Members
   b-3  waiting
 
 Admitted if any one of these happens
-  - 3 more GPUs appear on new nodes
+  - 3 more GPUs appear on a new node
   - default/service-a ends
+
+Without the one that waits ahead of it, admitted if any one of these happens
+  - node n3 is uncordoned
 "
     );
 }

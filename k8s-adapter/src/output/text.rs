@@ -14,7 +14,7 @@ use gangline::{
     explain::{Amount, Counterfactual, join_words, level_word},
 };
 
-use super::{CardTotals, Domain, GangReport, Report};
+use super::{CardTotals, CounterfactualReport, Domain, GangReport, Report};
 use crate::names::natural_parts;
 
 mod places;
@@ -248,17 +248,38 @@ fn push_reason(text: &mut String, indent: &str, gang: &GangReport) {
         }
         None => text.push('\n'),
     }
-    if let Some(help) = admitted_if(gang) {
+    for help in admitted_if(gang) {
         let _ = writeln!(text, "{indent}  {help}");
     }
 }
 
-/// "admitted if A or B", when a change is known.
-pub fn admitted_if(gang: &GangReport) -> Option<String> {
-    let mut changes: Vec<_> = gang.counterfactuals.iter().collect();
+/// "admitted if A or B", and what holds only without those ahead of it, as far as changes are known.
+pub fn admitted_if(gang: &GangReport) -> Vec<String> {
+    let at_its_turn = one_of(&gang.counterfactuals);
+    let if_first = one_of(&gang.if_first);
+    let at_its_turn = at_its_turn.map(|changes| format!("admitted if {changes}"));
+    let if_first = if_first
+        .map(|changes| format!("{}, admitted if {changes}", without_those_ahead(gang.ahead)));
+    at_its_turn.into_iter().chain(if_first).collect()
+}
+
+/// "without the 2 that wait ahead of it".
+fn without_those_ahead(ahead: u32) -> String {
+    match ahead {
+        1 => "without the one that waits ahead of it".to_owned(),
+        _ => format!("without the {ahead} that wait ahead of it"),
+    }
+}
+
+/// "A or B".
+fn one_of(changes: &[CounterfactualReport]) -> Option<String> {
+    let mut changes: Vec<_> = changes.iter().collect();
     // What the cluster can do comes before what the gang's owner would have to give up.
     changes.sort_by_key(|change| match change.facts {
-        Counterfactual::HealthyCards { .. } | Counterfactual::MoreCards { .. } => 0,
+        Counterfactual::HealthyCards { .. }
+        | Counterfactual::AllocatableCards { .. }
+        | Counterfactual::LayoutSettled { .. }
+        | Counterfactual::MoreCards { .. } => 0,
         Counterfactual::CardMode { .. }
         | Counterfactual::Uncordon { .. }
         | Counterfactual::Untaint { .. }
@@ -271,7 +292,7 @@ pub fn admitted_if(gang: &GangReport) -> Option<String> {
         .iter()
         .map(|change| change.message.as_str())
         .collect();
-    (!changes.is_empty()).then(|| format!("admitted if {}", join_words(&changes, "or")))
+    (!changes.is_empty()).then(|| join_words(&changes, "or"))
 }
 
 /// One sentence on gangs, one on each kind of card.

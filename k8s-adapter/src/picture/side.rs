@@ -265,7 +265,7 @@ impl Side {
             );
             self.height += LINE + 1.0;
             let reason = gang.reason.as_ref().map(|reason| reason.message.clone());
-            for text in [reason, admitted_if(gang)].into_iter().flatten() {
+            for text in reason.into_iter().chain(admitted_if(gang)) {
                 for line in wrapped(&text, LETTERS) {
                     self.small(10.0, &line);
                 }

@@ -84,7 +84,7 @@ fn a_small_picture_names_nodes_and_letters_cards() {
         ">A</text>",
         "default/training-run-0: nvidia.com/gpu 0-7",
         "needs 4 GPUs, 1 free",
-        "admitted if 3 more GPUs appear on new nodes",
+        "admitted if 3 more GPUs appear on a new node",
     ] {
         assert!(svg.contains(expected), "{expected} is missing");
     }

@@ -113,7 +113,18 @@ pub(super) fn node_cards(shape: &NodeShape, known: &[NodeCards]) -> Result<Vec<N
         first.memory_mib = mib("card_memory", memory)?;
     }
     if let Some(modes) = &shape.modes {
-        first.modes = modes.0.iter().map(CardMode::from).collect();
+        first.modes = match modes {
+            Modes::All(mode) => vec![mode.into()],
+            // One in a list would pass for the mode of all; other lists the engine checks.
+            Modes::Each(modes) if modes.len() == 1 && first.count != 1 => {
+                return Err(format!(
+                    "modes: 1 in a list for {} cards; accepted: a mode without a list for all, or one for \
+                     each",
+                    first.count
+                ));
+            }
+            Modes::Each(modes) => modes.iter().map(CardMode::from).collect(),
+        };
     }
     first.mps = shape.mps.unwrap_or(first.mps);
     first.most_shares = shape.most_shares.unwrap_or(first.most_shares);

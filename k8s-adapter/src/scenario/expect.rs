@@ -81,6 +81,8 @@ pub struct Expect {
     pub reason: Option<ReasonTest>,
     /// Each text is part of a change that would admit the gang.
     pub admitted_if: Vec<String>,
+    /// The same for a change that would if those ahead of it were not there.
+    pub admitted_if_first: Vec<String>,
 
     /// Free cards of each node, or of the cluster.
     pub free_cards: Option<Count>,
@@ -264,7 +266,8 @@ impl Expect {
                 ));
             }
         }
-        if self.reason.is_some() || !self.admitted_if.is_empty() {
+        let admitted = !self.admitted_if.is_empty() || !self.admitted_if_first.is_empty();
+        if self.reason.is_some() || admitted {
             self.check_reason(seen, &gang, &mut differences);
         }
         differences
@@ -362,14 +365,18 @@ impl Expect {
         if let Some(test) = &self.reason {
             test.check(reason, differences);
         }
-        let changes = explanation.iter().flat_map(|why| &why.counterfactuals);
-        let changes: Vec<String> = changes.map(ToString::to_string).collect();
-        for text in &self.admitted_if {
-            if !changes.iter().any(|change| change.contains(text)) {
+        let why = explanation.unwrap_or_default();
+        for (when, expected, changes) in [
+            ("admitted if", &self.admitted_if, &why.counterfactuals),
+            ("admitted if first", &self.admitted_if_first, &why.if_first),
+        ] {
+            let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+            let missing = |text: &&String| !changes.iter().any(|change| change.contains(*text));
+            for text in expected.iter().filter(missing) {
                 let is = changes.join("; ");
                 differences
                     .0
-                    .push(format!("admitted if: expected {text:?}, is {is:?}"));
+                    .push(format!("{when}: expected {text:?}, is {is:?}"));
             }
         }
     }

@@ -40,6 +40,13 @@ fn a_wrong_value_says_what_would_be_accepted() {
     );
     let said = error("work:\n- {gang: g, min: 4000000000}\n");
     assert!(said.contains("at most 1000000"), "{said}");
+    let said = error("nodes:\n- {name: n1, cards: 99999999999, cpu: 4}\n");
+    assert!(said.starts_with("`cards: 99999999999`: "), "{said}");
+    let said = error("work:\n- single: a\n  pod:\n    cards: -1\n");
+    assert!(
+        said.starts_with("`cards: -1`: ") && said.contains("line 4"),
+        "{said}"
+    );
     let said = error("events:\n- {at: 1s, finish: a, fail: b}\n");
     assert!(said.contains("at most one action"), "{said}");
 }
@@ -94,6 +101,10 @@ fn what_is_wrong_with_cards_says_what_would_be_accepted() {
         (
             "nodes: [{name: n1, cards: 1, links: dgx-9}]",
             "no known machine",
+        ),
+        (
+            "nodes: [{name: n1, cards: 2, modes: [shared]}]",
+            "modes: 1 in a list for 2 cards; accepted: a mode without a list for all, or one for each",
         ),
         (
             "nodes: [{name: n1, modes: shared}]",

@@ -10,7 +10,7 @@ use alloc::{
 };
 use core::cmp::Reverse;
 
-use super::TRIES;
+use super::{TRIES, turn::AHEAD};
 use crate::{
     bits::CardSet,
     cluster::{
@@ -19,7 +19,7 @@ use crate::{
         spec::CardMode,
         template::TemplateIx,
     },
-    device::{CardAsk, KindIx, model_of, names::SliceSuffix},
+    device::{CardAsk, KindIx, links::Nearness, model_of, names::SliceSuffix},
     engine::{Event, Explanation, GangId, cycle::Members},
     explain::{Cause, Counterfactual, Explainer, NodeCount, Reason},
     request::{Apart, CardWant, NODE_LEVEL, SliceChoice},
@@ -29,6 +29,8 @@ use crate::{
 const IMAGINED: &str = "gangline-imagined-";
 /// New nodes that are imagined at most.
 const NEW_NODES: u32 = 1024;
+/// Ways in which more cards are given that are tried at most.
+const MODES: usize = 4;
 
 /// What a gang would need more of.
 struct Wish {
@@ -38,6 +40,8 @@ struct Wish {
     kind: String,
     /// More than so many are of no use to the whole gang.
     most: u32,
+    /// Members that want cards of the kind.
+    members: u32,
     /// As large as real nodes are, but large enough for one member.
     size: u32,
 }
@@ -64,12 +68,24 @@ impl Wish {
         }
     }
 
-    /// The first mode of some cards that suits.
-    fn mode(&self, cards: &NodeCards) -> Option<CardMode> {
-        let mut modes = cards.modes.iter();
+    /// The modes of some cards that suit, each once.
+    fn modes(&self, cards: &NodeCards) -> Vec<CardMode> {
         let whole = cards.modes.is_empty().then_some(&CardMode::Whole);
-        let found = whole.or_else(|| modes.find(|mode| self.suits(mode)));
-        found.filter(|mode| self.suits(mode)).cloned()
+        let mut modes: Vec<CardMode> = Vec::new();
+        for mode in whole.into_iter().chain(&cards.modes) {
+            if self.suits(mode) && !modes.contains(mode) {
+                modes.push(mode.clone());
+            }
+        }
+        modes.truncate(MODES);
+        modes
+    }
+
+    fn near(&self) -> String {
+        match self.ask.source.near {
+            Nearness::Any => String::new(),
+            near => near.word().to_string(),
+        }
     }
 
     /// The profile that is asked for, if a node counts its instances.
@@ -83,8 +99,8 @@ impl Wish {
         })
     }
 
-    /// The same node with more of what is asked for; `None` when it cannot have more.
-    fn grown(&self, spec: &NodeSpec, more: u32) -> Option<NodeSpec> {
+    /// The same node with more of what is asked for, given in this way; `None` when it cannot have more.
+    fn grown(&self, spec: &NodeSpec, more: u32, mode: &CardMode) -> Option<NodeSpec> {
         let mut node = spec.clone();
         let cards = node
             .cards
@@ -95,7 +111,6 @@ impl Wish {
             *count = count.saturating_add(more);
             return Some(node);
         }
-        let mode = self.mode(cards)?;
         cards.count = cards.count.checked_add(more)?;
         if cards.count > CardSet::CAPACITY {
             return None;
@@ -126,6 +141,11 @@ impl Wish {
     }
 }
 
+/// How many cards a node needs so that it has those with these numbers.
+fn reach(cards: CardSet) -> u32 {
+    cards.iter().last().map_or(0, |last| last + 1)
+}
+
 impl Explainer {
     /// The fewest cards found: on one node that is there, or, where a node's worth does not suffice,
     /// on new nodes like those that are there. Only where cards are what is short.
@@ -154,8 +174,29 @@ impl Explainer {
         if !offered {
             return None;
         }
-        let on_a_node = self.cards_on_a_node(id, &wish);
-        on_a_node.or_else(|| self.cards_on_new_nodes(id, explanation, &wish))
+        let on_a_node = wish.most.min(wish.size);
+        // What the gang itself can use, with the rest of nodes too small for a member, one node for each
+        // member, and the same after those ahead of it took theirs.
+        let per_node = (wish.size / (wish.most / wish.members.max(1)).max(1)).max(1);
+        let rounded = wish.members.div_ceil(per_node).saturating_mul(wish.size);
+        let one_each = wish.members.saturating_mul(wish.size);
+        let mut found = self.cards_on_a_node(id, &wish, on_a_node);
+        let mut tried = 0;
+        for most in [wish.most, rounded, one_each] {
+            if found.is_none() && most > tried {
+                found = self.cards_on_new_nodes(id, explanation, &wish, most);
+                tried = most;
+            }
+        }
+        if found.is_some() || !self.in_turn {
+            return found;
+        }
+        let ahead = self.wanted_ahead(wish.ask.kind);
+        let on_a_node = on_a_node.saturating_add(ahead).min(CardSet::CAPACITY);
+        self.cards_on_a_node(id, &wish, on_a_node).or_else(|| {
+            let most = one_each.saturating_add(ahead.saturating_mul(wish.size));
+            self.cards_on_new_nodes(id, explanation, &wish, most)
+        })
     }
 
     /// What the members ask for that are hardest to place: whole cards before parts.
@@ -174,10 +215,10 @@ impl Explainer {
         let &(ask, _, template) = asks
             .iter()
             .max_by_key(|(ask, ..)| (ask.whole(), ask.size()))?;
-        let most = asks
-            .iter()
-            .filter(|(other, ..)| other.kind == ask.kind)
-            .map(|(ask, count, _)| ask.count().saturating_mul(*count))
+        let alike = || asks.iter().filter(|(other, ..)| other.kind == ask.kind);
+        let needs = |ask: &CardAsk| ask.source.only.map_or(ask.count(), reach);
+        let most = alike()
+            .map(|(ask, count, _)| needs(ask).saturating_mul(*count))
             .fold(0, u32::saturating_add);
         let distinct = match ask.apart() {
             Apart::Distinct => ask.count(),
@@ -192,38 +233,73 @@ impl Explainer {
             .map(|pool| pool.all.len())
             .max();
         let real = real.filter(|real| *real > 0).unwrap_or(8);
+        // Cards with certain numbers are each once on a node, and no node is larger than real ones.
+        let size = match ask.source.only {
+            Some(only) if reach(only) > real => return None,
+            Some(only) => reach(only),
+            None => real.max(distinct),
+        };
         Some(Wish {
             template,
             ask: ask.clone(),
             kind: cluster.kind_name(ask.kind).to_string(),
             most,
-            size: real.max(distinct).min(CardSet::CAPACITY),
+            members: alike()
+                .map(|(_, count, _)| *count)
+                .fold(0, u32::saturating_add),
+            size: size.min(CardSet::CAPACITY),
         })
     }
 
+    /// The most cards of a kind, or parts of them, that those ahead of a gang could take.
+    fn wanted_ahead(&self, kind: KindIx) -> u32 {
+        let mut members = Members::default();
+        let mut wanted = 0_u32;
+        for &gang in self.ahead.iter().take(AHEAD) {
+            self.engine.sort_members(gang, &mut members);
+            for batch in &members.batches {
+                let ask = self.engine.cluster.template(batch.template).cards.as_ref();
+                let ask = ask.filter(|ask| ask.kind == kind);
+                let count = ask.map_or(0, |ask| ask.count().saturating_mul(batch.count));
+                wanted = wanted.saturating_add(count);
+            }
+        }
+        wanted
+    }
+
     /// The fewest further cards on one node that is there, by node: those with the most free first.
-    fn cards_on_a_node(&mut self, id: GangId, wish: &Wish) -> Option<Counterfactual> {
+    fn cards_on_a_node(&mut self, id: GangId, wish: &Wish, most: u32) -> Option<Counterfactual> {
         let mut nodes = self.nodes_with(wish.template, wish.ask.kind);
         let cluster = &self.engine.cluster;
         nodes.sort_by_key(|&node| Reverse(cluster.node(node).cards.free(wish.ask.kind)));
-        let mut best: Option<(u32, NodeSpec)> = None;
+        let mut best: Option<(u32, NodeSpec, CardMode)> = None;
         for node in nodes.into_iter().take(TRIES) {
             let Some(spec) = self.engine.cluster.node(node).spec.clone() else {
                 continue;
             };
-            let most = wish.most.min(wish.size);
-            let limit = best.as_ref().map_or(most, |(count, _)| count - 1);
-            let works = |explainer: &mut Self, count| {
-                let Some(node) = wish.grown(&spec, count) else {
-                    return false;
-                };
-                explainer.admits_with_node(id, &spec, node)
+            let Some(cards) = spec.cards.iter().find(|cards| cards.kind == wish.kind) else {
+                continue;
             };
-            if let Some(count) = self.fewest(limit, works) {
-                best = Some((count, NodeSpec::clone(&spec)));
+            // It does not offer those that it has: further ones would not be offered either.
+            if cards.withheld > 0 && cards.closed.len() == cards.count {
+                continue;
+            }
+            let modes = match wish.counted_profile(cards) {
+                Some(_) => [CardMode::Whole].into(),
+                None => wish.modes(cards),
+            };
+            for mode in modes {
+                let limit = best.as_ref().map_or(most, |(count, ..)| count - 1);
+                let works = |explainer: &mut Self, count| {
+                    let grown = wish.grown(&spec, count, &mode);
+                    grown.is_some_and(|node| explainer.admits_with_node(id, &spec, node))
+                };
+                if let Some(count) = self.fewest(limit, works) {
+                    best = Some((count, NodeSpec::clone(&spec), mode));
+                }
             }
         }
-        let (count, node) = best?;
+        let (count, node, mode) = best?;
         let cards = node.cards.iter().find(|cards| cards.kind == wish.kind)?;
         let (kind, model) = wish.named(cards);
         Some(Counterfactual::MoreCards {
@@ -231,6 +307,9 @@ impl Explainer {
             model,
             count,
             domain: Some(format!("{NODE_LEVEL}={}", node.name)),
+            nodes: 0,
+            mode,
+            near: wish.near(),
         })
     }
 
@@ -253,6 +332,7 @@ impl Explainer {
         id: GangId,
         explanation: &Explanation,
         wish: &Wish,
+        most: u32,
     ) -> Option<Counterfactual> {
         let tree = self.engine.gangs.get(id.0)?.tree.clone();
         let places: Vec<Option<(KeyIx, String)>> = match tree.nodes[0].required {
@@ -264,32 +344,44 @@ impl Explainer {
             }
             _ => [None].into(),
         };
-        let model = self.model_node(wish)?;
-        let mut best: Option<(u32, Option<String>)> = None;
-        for place in places {
-            let most = wish.most.min(NEW_NODES * wish.size);
-            let limit = best.as_ref().map_or(most, |(count, _)| count - 1);
+        let models = self.model_nodes(wish);
+        let mut best: Option<(u32, Option<String>, usize)> = None;
+        let tries = places
+            .iter()
+            .flat_map(|place| (0..models.len()).map(move |at| (place, at)));
+        for (place, at) in tries {
+            let most = most.min(NEW_NODES * wish.size);
+            let limit = best.as_ref().map_or(most, |(count, ..)| count - 1);
             let works = |explainer: &mut Self, count| {
-                explainer.admits_with(id, &model, wish.size, count, place.as_ref())
+                explainer.admits_with(id, &models[at], wish.size, count, place.as_ref())
             };
             if let Some(count) = self.fewest(limit, works) {
-                let domain = place
-                    .map(|(key, domain)| format!("{}={domain}", self.engine.cluster.key_name(key)));
-                best = Some((count, domain));
+                let domain = place.as_ref().map(|(key, domain)| {
+                    format!("{}={domain}", self.engine.cluster.key_name(*key))
+                });
+                best = Some((count, domain, at));
             }
         }
-        let (count, domain) = best?;
-        let (kind, model) = wish.named(&model.1);
+        let (count, domain, at) = best?;
+        let (_, cards) = &models[at];
+        let (kind, model) = wish.named(cards);
         Some(Counterfactual::MoreCards {
             kind,
             model,
             count,
             domain,
+            nodes: count.div_ceil(wish.size),
+            mode: cards.modes.first().cloned().unwrap_or_default(),
+            near: wish.near(),
         })
     }
 
     /// The fewest that work, up to a limit that does. What is returned has been tried.
-    fn fewest(&mut self, limit: u32, works: impl Fn(&mut Self, u32) -> bool) -> Option<u32> {
+    pub(super) fn fewest(
+        &mut self,
+        limit: u32,
+        works: impl Fn(&mut Self, u32) -> bool,
+    ) -> Option<u32> {
         if limit == 0 || !works(self, limit) {
             return None;
         }
@@ -306,40 +398,44 @@ impl Explainer {
         (high == limit || works(self, high)).then_some(high)
     }
 
-    /// A node that suits but for room, and cards of the kind as new nodes would have them: those of
-    /// the first node that has fitting ones, else any.
-    fn model_node(&self, wish: &Wish) -> Option<(NodeSpec, NodeCards)> {
+    /// Nodes that suit but for room, and cards of the kind as new nodes would have them: those of the
+    /// first node that has fitting ones, in each way that it gives them; if none has, any.
+    fn model_nodes(&self, wish: &Wish) -> Vec<(NodeSpec, NodeCards)> {
         let cluster = &self.engine.cluster;
         let of = |node: NodeIx| {
             let spec = cluster.node(node).spec.as_deref()?;
             let cards = spec.cards.iter().find(|cards| cards.kind == wish.kind)?;
             let pool = cluster.node(node).cards.pool(wish.ask.kind)?;
-            let mode = wish
-                .mode(cards)
-                .filter(|_| pool.hardware.passes(&wish.ask))?;
-            let alike = NodeCards {
-                kind: wish.kind.clone(),
-                model: cards.model.clone(),
-                memory_mib: cards.memory_mib,
-                modes: Vec::from_iter((mode != CardMode::Whole).then_some(mode)),
-                links: cards.links.clone().filter(|_| !wish.is_for_parts()),
-                mps: cards.mps,
-                most_shares: cards.most_shares,
-                ..NodeCards::default()
-            };
-            Some((spec.clone(), alike))
+            let is_near = || wish.ask.source.near == Nearness::Any || cards.links.is_some();
+            let is_fitting = pool.hardware.passes(&wish.ask) && is_near();
+            let modes = is_fitting.then(|| wish.modes(cards))?;
+            let alike = modes.into_iter().map(|mode| {
+                let cards = NodeCards {
+                    kind: wish.kind.clone(),
+                    model: cards.model.clone(),
+                    memory_mib: cards.memory_mib,
+                    modes: Vec::from_iter((mode != CardMode::Whole).then_some(mode)),
+                    links: cards.links.clone().filter(|_| !wish.is_for_parts()),
+                    mps: cards.mps,
+                    most_shares: cards.most_shares,
+                    ..NodeCards::default()
+                };
+                (spec.clone(), cards)
+            });
+            let alike: Vec<_> = alike.collect();
+            (!alike.is_empty()).then_some(alike)
         };
         let nodes = self.usable_nodes(wish.template);
-        let fitting = nodes.iter().find_map(|&node| of(node));
-        fitting.or_else(|| {
-            let first = nodes.first().filter(|_| wish.ask.plain)?;
-            let spec = cluster.node(*first).spec.as_deref()?;
-            let cards = NodeCards {
-                kind: wish.kind.clone(),
-                ..NodeCards::default()
-            };
-            Some((spec.clone(), cards))
-        })
+        if let Some(fitting) = nodes.iter().find_map(|&node| of(node)) {
+            return fitting;
+        }
+        let first = nodes.first().filter(|_| wish.ask.plain);
+        let spec = first.and_then(|&first| cluster.node(first).spec.as_deref());
+        let cards = NodeCards {
+            kind: wish.kind.clone(),
+            ..NodeCards::default()
+        };
+        spec.map(|spec| (spec.clone(), cards)).into_iter().collect()
     }
 
     fn admits_with(
@@ -355,6 +451,10 @@ impl Explainer {
         while left > 0 && names.len() < NEW_NODES as usize {
             let mut node = model.clone();
             node.name = format!("{IMAGINED}{}", names.len());
+            // Who wants a certain node by its name is not helped by another.
+            if let Some(name) = node.labels.get_mut(NODE_LEVEL) {
+                name.clone_from(&node.name);
+            }
             let mut cards = cards.clone();
             cards.count = left.min(size);
             // Known for a full board only.

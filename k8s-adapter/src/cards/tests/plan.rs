@@ -137,12 +137,18 @@ fn cards_of_which_none_is_offered_are_a_reason() {
     };
     let (reason, helps) = why(&node(""), "nvidia.com/gpu: 1");
     assert!(reason.contains("(8 of 8 are not allocatable)"), "{reason}");
-    assert_eq!(helps, ["1 more GPU appears on node n"]);
+    assert_eq!(
+        helps,
+        [
+            "1 more GPU of node n becomes allocatable",
+            "1 more GPU appears on a new node"
+        ]
+    );
     let changing = node("nvidia.com/mig.config.state: pending");
     for limits in ["nvidia.com/gpu: 1", "nvidia.com/mig-1g.10gb: 1"] {
         let (reason, helps) = why(&changing, limits);
         assert!(reason.contains("MIG layout is being changed"), "{reason}");
-        let elsewhere = |help: &String| help.ends_with("on new nodes");
+        let elsewhere = |help: &String| help.ends_with("on a new node");
         assert!(helps.iter().all(elsewhere), "{helps:?}");
     }
 }

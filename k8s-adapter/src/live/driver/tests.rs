@@ -586,3 +586,39 @@ fn groups_of_other_schedulers_are_left_alone() {
     harness.driver.take(Change::Pod(pod, "1".into()));
     assert!(harness.statuses().is_empty());
 }
+
+#[tokio::test]
+async fn prices_are_made_beside_the_decisions_but_for_the_first() {
+    let mut harness = Harness::started();
+    harness.driver.scheduler = Scheduler::new(Config {
+        scoring: gangline::gang::ScoringRule::BidPrice,
+        ..Config::default()
+    });
+    let version = |harness: &Harness| {
+        let prices = harness.driver.scheduler.prices();
+        prices.map(|list| list.prices().version())
+    };
+    for at in 0..20 {
+        harness.node(&format!("n{at}"), "");
+    }
+    for at in 0..12 {
+        harness.pod(&format!("p{at}"), "");
+    }
+    assert_eq!(harness.turn().len(), 12);
+    assert_eq!(
+        version(&harness),
+        Some(1),
+        "nothing is placed without prices"
+    );
+    assert!(harness.driver.scheduler.prices_due());
+    harness.pod("next", "");
+    assert_eq!(harness.turn().len(), 1);
+    assert_eq!(version(&harness), Some(1), "the old ones decide meanwhile");
+    let Driver {
+        pricing, scheduler, ..
+    } = &mut harness.driver;
+    let list = pricing.solved().await;
+    pricing.take(list, scheduler);
+    assert_eq!(version(&harness), Some(2));
+    assert!(!harness.driver.scheduler.prices_due());
+}

@@ -10,9 +10,9 @@ use gangline::{
 };
 
 use super::{
-    super::{GangReport, MemberReport, ReasonReport},
+    super::{CounterfactualReport, GangReport, MemberReport, ReasonReport},
     BOLD, Styled, domain_text, member_word, nodes_text, push_assumed, push_table, table,
-    verdict_style,
+    verdict_style, without_those_ahead,
 };
 
 /// More members than this are counted instead of listed.
@@ -73,14 +73,27 @@ pub fn why(gang: &GangReport) -> String {
             "\n{}",
             Styled(BOLD, "Admitted if any one of these happens")
         );
-        for change in &gang.counterfactuals {
-            let _ = writeln!(text, "  - {}", change.message);
-            push_departing(&mut text, &change.facts);
-        }
-    } else if gang.reason.is_some() && !refused {
+        push_changes(&mut text, &gang.counterfactuals);
+    }
+    if !gang.if_first.is_empty() {
+        let without = without_those_ahead(gang.ahead).replacen('w', "W", 1);
+        let title = format!("{without}, admitted if any one of these happens");
+        let _ = writeln!(text, "\n{}", Styled(BOLD, title));
+        push_changes(&mut text, &gang.if_first);
+    }
+    let changes = gang.counterfactuals.len() + gang.if_first.len();
+    if changes == 0 && gang.reason.is_some() && !refused {
         let _ = writeln!(text, "\nNo single change was found that would admit it.");
     }
     text
+}
+
+/// One line for each change.
+fn push_changes(text: &mut String, changes: &[CounterfactualReport]) {
+    for change in changes {
+        let _ = writeln!(text, "  - {}", change.message);
+        push_departing(text, &change.facts);
+    }
 }
 
 /// Whether its own objects keep it out: then the reason says what to change.

@@ -21,9 +21,14 @@ use serde::{
 use super::mib;
 use crate::quantity::Quantity;
 
-/// How cards may be used: one mode for all, or one for each card.
+/// How cards may be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Modes(pub Vec<ModeShape>);
+pub enum Modes {
+    /// All alike.
+    All(ModeShape),
+    /// One for each card.
+    Each(Vec<ModeShape>),
+}
 
 /// How a card may be used: `whole`, `shared`, `mig-dynamic`, `{replicas: 4}` or
 /// `{mig-static: [1g.5gb@0]}`.
@@ -218,16 +223,16 @@ impl<'de> Deserialize<'de> for Modes {
             }
 
             fn visit_str<E: Error>(self, word: &str) -> Result<Modes, E> {
-                ModeShape::deserialize(word.into_deserializer()).map(|mode| Modes(vec![mode]))
+                ModeShape::deserialize(word.into_deserializer()).map(Modes::All)
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Modes, A::Error> {
                 let mode = ModeShape::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Modes(vec![mode]))
+                Ok(Modes::All(mode))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Modes, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Modes)
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Modes::Each)
             }
         }
 
