@@ -5,7 +5,8 @@
 //! `.../groups`: they start together or not at all, so they are one gang here with each of them as a
 //! role. That holds within one namespace; a bundle across namespaces waits with that reason. What the
 //! oldest pod says counts. `.../mode` decides nothing: nothing is held for a gang that does not fit.
-//! Pods with the label of a scheduler-plugins `PodGroup`, which Koordinator reads first, are of that.
+//! Pods with the label of a scheduler-plugins `PodGroup`, which Koordinator reads first, are of that; what
+//! its annotations on such an object say counts there ([`on_pod_group`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +34,11 @@ const LABELS: [(&str, &str); 2] = [
     ("pod-group.scheduling.sigs.k8s.io/min-available", MIN),
     ("pod-group.scheduling.sigs.k8s.io/match-policy", MATCH),
 ];
+const MODE: &str = "gang.scheduling.koordinator.sh/mode";
+const TOTAL: &str = "gang.scheduling.koordinator.sh/total-number";
+const NETWORK: &str = "gang.scheduling.koordinator.sh/network-topology-spec";
+/// The annotations that count on a `PodGroup` of scheduler-plugins.
+pub(super) const OF_GROUPS: [&str; 7] = [MIN, WAIT, GROUPS, MATCH, MODE, TOTAL, NETWORK];
 const DEFAULT_WAIT: Nanos = Nanos::from_secs(600);
 
 /// The dialect.
@@ -61,7 +67,7 @@ impl Dialect for Koordinator {
         let annotation = metadata.annotations.get(NAME).map(|name| (name, field));
         let named = label.or(annotation);
         let (name, field) = named.filter(|(name, _)| !name.is_empty())?;
-        let mut said = Said::of(pod, [MIN, WAIT, GROUPS, MATCH]);
+        let mut said = Said::of(pod, OF_GROUPS);
         for (label, key) in LABELS {
             if let Some(word) = metadata.labels.get(label)
                 && said.word(key).is_none()
@@ -156,38 +162,108 @@ impl Gang {
         let groups = around.agreed(members, GROUPS, &stored);
         let wait = around.agreed(members, WAIT, &stored);
         let policy = around.agreed(members, MATCH, &stored);
-        let mut warn = |key: &str, value: &str, accepted: &str| {
-            around.warn(
-                &stored,
-                &format!("metadata.annotations[{key}]"),
-                value,
-                accepted,
-            );
+        let network = around.agreed(members, NETWORK, &stored);
+        let mut words = Words {
+            stored: &stored,
+            around,
         };
-        let wait = wait.map(|wait| {
-            rules::parse_duration(&wait).ok_or_else(|| {
-                warn(WAIT, &wait, "a duration above 0 such as 600s; that is used");
-            })
-        });
-        let on_loss = match policy.as_deref() {
-            None | Some("" | "once-satisfied") => LossMode::Once,
-            Some("waiting-and-running") => LossMode::Strict,
-            Some("only-waiting") => LossMode::WaitingOnly,
-            Some(other) => {
-                let accepted = "once-satisfied, which is used, waiting-and-running, only-waiting";
-                warn(MATCH, other, accepted);
-                LossMode::Once
-            }
-        };
+        let wait = wait.and_then(|wait| words.wait(&wait));
+        let on_loss = policy.and_then(|policy| words.on_loss(&policy));
+        words.network(network.as_deref());
         Some(Self {
             min: said_count(min.as_deref(), MIN),
             groups: groups.map_or(Ok(BTreeSet::new()), |groups| names(&name.0, &groups)),
-            wait: wait.and_then(Result::ok).unwrap_or(DEFAULT_WAIT),
-            on_loss,
+            wait: wait.unwrap_or(DEFAULT_WAIT),
+            on_loss: on_loss.unwrap_or(LossMode::Once),
             priority: around.priority(None, "", members, &stored),
             stored,
         })
     }
+}
+
+/// Reads single words; what cannot be read is named.
+struct Words<'a, 'b, S> {
+    stored: &'a Stored<S>,
+    around: &'a mut Surroundings<'b>,
+}
+
+impl<S> Words<'_, '_, S> {
+    fn warn(&mut self, key: &str, value: &str, accepted: &str) {
+        let field = format!("metadata.annotations[{key}]");
+        self.around.warn(self.stored, &field, value, accepted);
+    }
+
+    fn wait(&mut self, word: &str) -> Option<Nanos> {
+        let wait = rules::parse_duration(word);
+        if wait.is_none() {
+            let accepted = "a duration above 0 such as 600s; the default is used";
+            self.warn(WAIT, word, accepted);
+        }
+        wait
+    }
+
+    fn on_loss(&mut self, word: &str) -> Option<LossMode> {
+        match word {
+            "" => None,
+            "once-satisfied" => Some(LossMode::Once),
+            "waiting-and-running" => Some(LossMode::Strict),
+            "only-waiting" => Some(LossMode::WaitingOnly),
+            other => {
+                let accepted = "once-satisfied, which is used, waiting-and-running, only-waiting";
+                self.warn(MATCH, other, accepted);
+                None
+            }
+        }
+    }
+
+    /// Its layers are names of Koordinator's own, which no node label tells.
+    fn network(&mut self, word: Option<&str>) {
+        if let Some(word) = word.filter(|word| !word.is_empty()) {
+            let shown: String = word.chars().take(100).collect();
+            let accepted =
+                "none; how close pods must be is said by other groups, such as a native PodGroup";
+            self.warn(NETWORK, &shown, accepted);
+        }
+    }
+}
+
+/// The gang of a `PodGroup` of scheduler-plugins as Koordinator's annotations on it change it: they go
+/// before its fields. A bundle of several `PodGroup`s is not made: its gangs wait with that reason.
+pub(super) fn on_pod_group<S>(
+    gang: GangSpec,
+    stored: &Stored<S>,
+    around: &mut Surroundings<'_>,
+) -> Result<GangSpec, Problem> {
+    let word = |key: &str| stored.said.word(key).filter(|word| !word.is_empty());
+    let mut gang = gang;
+    let name = gang.key.name.clone();
+    if let Some(min) = word(MIN) {
+        gang.root = store::role(&name, said_count(Some(min), MIN)?);
+    }
+    if let Some(groups) = word(GROUPS) {
+        let others = names(&gang.key.namespace, groups)?;
+        if let Some(other) = others.iter().find(|other| **other != name) {
+            let accepted =
+                "accepted: the group itself; gangs that pods name by annotations start together";
+            return Err(groups_problem(format!("{other}; {accepted}")));
+        }
+    }
+    let mut words = Words { stored, around };
+    if let Some(wait) = word(WAIT).and_then(|wait| words.wait(wait)) {
+        gang.schedule_timeout = Some(wait);
+    }
+    if let Some(on_loss) = word(MATCH).and_then(|policy| words.on_loss(policy)) {
+        gang.on_loss = on_loss;
+    }
+    // Neither decides anything here: nothing is held for a gang that does not fit.
+    if let Some(mode) = word(MODE).filter(|mode| !["Strict", "NonStrict"].contains(mode)) {
+        words.warn(MODE, mode, "Strict, NonStrict; both are the same here");
+    }
+    if let Some(total) = word(TOTAL).filter(|total| said_count(Some(total), TOTAL).is_err()) {
+        words.warn(TOTAL, total, "a number from 1; it decides nothing here");
+    }
+    words.network(word(NETWORK));
+    Ok(gang)
 }
 
 fn groups_problem(message: String) -> Problem {

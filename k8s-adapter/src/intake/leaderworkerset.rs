@@ -6,9 +6,13 @@
 //! `startupPolicy`. With `LeaderReady` the workers are made after the leader runs, and with the annotation
 //! `exclusive-topology` after it has a node, which their selector is made from: to wait for them would be
 //! to wait for ever, so the leader starts alone and the workers then start whole. The affinity that
-//! `exclusive-topology` gives to pods counts by itself.
+//! `exclusive-topology` and `subgroup-exclusive-topology` give to pods counts by itself. Workers in sub-groups
+//! (`subgroup-size`) have a role for each.
 
-use gangline::{gang::GangSpec, units::Nanos};
+use gangline::{
+    gang::{GangSpec, Group, Problem},
+    units::Nanos,
+};
 use serde::Deserialize;
 
 use super::{
@@ -20,6 +24,7 @@ use super::{
 use crate::{
     api::{Pod, or_default, whole_number},
     load::{Complaint, Document},
+    problem::problem,
 };
 
 const SOURCE: &str = "leaderworkerset";
@@ -31,8 +36,12 @@ const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
 const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
 const SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
 const EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
+const SUB_GROUP_SIZE: &str = "leaderworkerset.sigs.k8s.io/subgroup-size";
+const SUB_GROUP_POLICY: &str = "leaderworkerset.sigs.k8s.io/subgroup-policy-type";
 const LEADER: &str = "leader";
 const WORKER: &str = "worker";
+
+const SAID: [&str; 4] = [SIZE, EXCLUSIVE, SUB_GROUP_SIZE, SUB_GROUP_POLICY];
 
 /// The dialect.
 #[derive(Debug, Default)]
@@ -83,7 +92,7 @@ impl Dialect for LeaderWorkerSets {
         let is_leader = label(WORKER_INDEX).is_none_or(|index| &**index == "0");
         Some(Link {
             task: if is_leader { LEADER } else { WORKER }.into(),
-            said: Some(Box::new(Said::of(pod, [SIZE, EXCLUSIVE]))),
+            said: Some(Box::new(Said::of(pod, SAID))),
             ..Link::inferred(pod, SOURCE, &group, NAME_FIELD)
         })
     }
@@ -132,9 +141,23 @@ impl LeaderWorkerSets {
             roles::leave_alone(members);
             return None;
         }
+        let sub_groups = sub_groups(size, members, around, &stored);
+        let sub_groups = match sub_groups {
+            Ok(sub_groups) => sub_groups,
+            Err(problem) => {
+                around.refuse(&stored, &problem);
+                return Some(stored.invalid(name, SOURCE, problem));
+            }
+        };
         let minima = [(LEADER, 1), (WORKER, size - 1)];
         let minima = Minima::from(minima.map(|(role, min)| (role.to_owned(), min)));
-        let leaves = roles::leaves(&minima, members);
+        let mut leaves = roles::leaves(&minima, members);
+        if let Some(sub_groups) = sub_groups {
+            let workers = leaves.iter_mut().find(|leaf| leaf.name == WORKER);
+            if let Some(workers) = workers {
+                *workers = sub_groups.tree(&name.1, members);
+            }
+        }
         let root = format!("{SOURCE}/{}", name.1);
         let is_exclusive = members.iter().any(|member| {
             let said = member.link.as_ref().and_then(|link| link.said.as_deref());
@@ -150,6 +173,81 @@ impl LeaderWorkerSets {
             priority: around.priority(None, "", members, &stored),
             ..stored.gang(name, SOURCE, root)
         })
+    }
+}
+
+/// How the workers of a group are parted.
+struct SubGroups {
+    /// Pods in each, but for the leader where that is one too many.
+    size: u32,
+    /// How many workers there are.
+    workers: u32,
+    /// The number that the first worker has among those that are parted.
+    first: u32,
+}
+
+/// What the pods say of sub-groups; `None`: nothing.
+fn sub_groups(
+    size: u32,
+    members: &[&mut Member],
+    around: &mut Surroundings<'_>,
+    stored: &store::Stored<()>,
+) -> Result<Option<SubGroups>, Problem> {
+    let Some(word) = around.agreed(members, SUB_GROUP_SIZE, stored) else {
+        return Ok(None);
+    };
+    let each = said_count(Some(&word), SUB_GROUP_SIZE)?;
+    let policy = around.agreed(members, SUB_GROUP_POLICY, stored);
+    let is_excluded = match policy.as_deref() {
+        None | Some("" | "LeaderWorker") => false,
+        Some("LeaderExcluded") => true,
+        Some(other) => {
+            let field = format!("metadata.annotations[{SUB_GROUP_POLICY}]");
+            let message = format!("{other}; accepted: LeaderWorker, LeaderExcluded");
+            return Err(problem("InvalidSubGroup", field, message));
+        }
+    };
+    let workers = size - 1;
+    // A leader that is one too many is beside the workers of the first sub-group.
+    let first = u32::from(!is_excluded && !workers.is_multiple_of(each));
+    if !(workers + first).is_multiple_of(each)
+        || (workers / each) as usize >= GangSpec::MOST_GROUPS / 2
+    {
+        let most = GangSpec::MOST_GROUPS / 2;
+        let message = format!(
+            "{each} of {size} pods; accepted: a divisor of them, or of those without the leader, \
+             for {most} sub-groups at most"
+        );
+        let field = format!("metadata.annotations[{SUB_GROUP_SIZE}]");
+        return Err(problem("InvalidSubGroup", field, message));
+    }
+    Ok(Some(SubGroups {
+        size: each,
+        workers,
+        first,
+    }))
+}
+
+impl SubGroups {
+    /// The workers, a leaf for each sub-group; gives them their roles. Those without a number that can be
+    /// are in the first one.
+    fn tree(&self, name: &str, members: &mut [&mut Member]) -> Group {
+        let of = |worker: u32| (worker - 1 + self.first) / self.size;
+        let leaf = |number: u32| format!("{WORKER}/{number}");
+        let workers = members.iter_mut().filter(|it| it.spec.role == WORKER);
+        for member in workers {
+            let index = member.labels.get(WORKER_INDEX);
+            let index = index.and_then(|index| index.parse().ok());
+            let worker = index.filter(|index| (1..=self.workers).contains(index));
+            member.spec.role = leaf(of(worker.unwrap_or(1)));
+        }
+        let leaves = (of(1)..=of(self.workers)).map(|number| {
+            // The leader has the first place of the first one, where it is not one too many.
+            let min = self.size - if number == 0 { self.first } else { 0 };
+            store::role(&leaf(number), min)
+        });
+        let root = format!("{SOURCE}/{name}/{WORKER}s");
+        roles::all_of(root, leaves.collect(), self.workers.into())
     }
 }
 
@@ -220,6 +318,56 @@ mod tests {
         let created = set("startupPolicy: LeaderCreated, leaderWorkerTemplate: {size: 3}");
         let other = self::world(&[created, member(0, 0, &exclusive)].concat());
         assert_eq!(other.trees(), world.trees());
+    }
+
+    fn parted(size: &str, worker: u32, policy: &str) -> String {
+        let key = "leaderworkerset.sigs.k8s.io";
+        let said = format!("{key}/size: '{size}', {key}/subgroup-size: '2', {policy}");
+        member(0, worker, &said)
+    }
+
+    #[test]
+    fn sub_groups_of_workers_are_a_role_each() {
+        let tree = |pods: &str| world(pods).trees().concat();
+        // The leader is one too many, and beside the first sub-group.
+        let beside = [parted("5", 0, ""), parted("5", 4, ""), parted("5", 1, "")];
+        let beside = world(&beside.concat());
+        assert_eq!(
+            beside.trees(),
+            [
+                "leaderworkerset/vllm-0: leaderworkerset/vllm-0[>=5: leader>=1, \
+              leaderworkerset/vllm-0/workers[>=4: worker/0>=2, worker/1>=2]]"
+            ]
+        );
+        assert_eq!(
+            beside.links(),
+            [
+                "vllm-0: leaderworkerset/vllm-0 leader",
+                "vllm-0-1: leaderworkerset/vllm-0 worker/0",
+                "vllm-0-4: leaderworkerset/vllm-0 worker/1",
+            ]
+        );
+        // The leader is the first of the first sub-group.
+        assert!(tree(&parted("4", 0, "")).contains("[>=3: worker/0>=1, worker/1>=2]"));
+        let excluded = "leaderworkerset.sigs.k8s.io/subgroup-policy-type: LeaderExcluded";
+        assert!(tree(&parted("5", 0, excluded)).contains("worker/0>=2, worker/1>=2"));
+        for wrong in [
+            parted("4", 0, excluded),
+            parted("2000000001", 0, ""),
+            parted(
+                "5",
+                0,
+                "leaderworkerset.sigs.k8s.io/subgroup-policy-type: Other",
+            ),
+            parted("5", 0, "").replace("subgroup-size: '2'", "subgroup-size: '3'"),
+        ] {
+            let world = world(&wrong);
+            assert!(
+                world.trees().concat().ends_with("!InvalidSubGroup"),
+                "{wrong}"
+            );
+            assert_eq!(world.complaint_lines().len(), 1, "{wrong}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use gangline::gang::{GangKey, Problem};
 
 use super::Dialect;
 use crate::{
-    api::{OwnerReference, Pod},
+    api::{ObjectMeta, OwnerReference, Pod},
     problem::problem,
 };
 
@@ -70,9 +70,17 @@ impl Link {
 impl Said {
     /// What the annotations of a pod say under these keys.
     pub(super) fn of(pod: &Pod, keys: impl IntoIterator<Item = &'static str>) -> Self {
+        Self::of_object(&pod.metadata, keys)
+    }
+
+    /// What those of any object say.
+    pub(super) fn of_object(
+        metadata: &ObjectMeta,
+        keys: impl IntoIterator<Item = &'static str>,
+    ) -> Self {
         let mut said = Self::default();
         for key in keys {
-            if let Some(word) = pod.metadata.annotations.get(key) {
+            if let Some(word) = metadata.annotations.get(key) {
                 said.keep(key, word);
             }
         }

@@ -127,8 +127,15 @@ fn gang(
     });
     let (key, min) = said?;
     let topology = kueue::topology(members);
-    let built = said_count(Some(&min), key).and_then(|min| Ok((min, topology?)));
-    let (min, topology) = match built {
+    let built = said_count(Some(&min), key).and_then(|min| {
+        let topology = topology?;
+        let leaf = Group {
+            topology: topology.clone(),
+            ..store::role(&name.1, min)
+        };
+        Ok((min, topology, kueue::sliced(leaf, min, members)?))
+    });
+    let (min, topology, root) = match built {
         Ok(built) => built,
         Err(problem) => {
             around.refuse(&stored, &problem);
@@ -139,10 +146,6 @@ fn gang(
         roles::leave_alone(members);
         return None;
     }
-    let root = Group {
-        topology,
-        ..store::role(&name.1, min)
-    };
     Some(GangSpec {
         priority: around.priority(None, "", members, &stored),
         ..stored.gang(name, source, root)

@@ -11,7 +11,7 @@ use gangline::{
 use serde::Deserialize;
 
 use super::{
-    Dialect, Field, GroupKey, Kind, Link, Member, Roster, Surroundings, count,
+    Dialect, Field, GroupKey, Kind, Link, Member, Roster, Surroundings, count, koordinator,
     store::{self, Name, Store, Stored},
 };
 use crate::{
@@ -131,17 +131,21 @@ fn gang(
             DEFAULT_TIMEOUT
         }
     };
-    GangSpec {
+    let gang = GangSpec {
         // Its scheduler orders groups by the priority of their pods.
         priority: around.priority(None, "", members, stored),
         schedule_timeout: Some(timeout),
         ..stored.gang(name, SOURCE, store::role(&name.1, min))
-    }
+    };
+    koordinator::on_pod_group(gang, stored, around).unwrap_or_else(|problem| {
+        around.refuse(stored, &problem);
+        stored.invalid(name, SOURCE, problem)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use gangline::units::Nanos;
+    use gangline::{gang::LossMode, units::Nanos};
 
     use crate::intake::testing::world;
 
@@ -162,6 +166,59 @@ mod tests {
         assert_eq!(world.links(), ["p: scheduler-plugins/g "]);
         assert_eq!(world.gang("g").schedule_timeout, Some(Nanos::from_secs(60)));
         assert_eq!(world.gang("g").priority, 8);
+    }
+
+    #[test]
+    fn what_koordinators_annotations_on_it_say_goes_first() {
+        let annotated = |words: &[(&str, &str)]| {
+            let words = words
+                .iter()
+                .map(|(key, value)| format!("gang.scheduling.koordinator.sh/{key}: '{value}', "));
+            let words: String = words.collect();
+            let annotations = format!("namespace: ml, annotations: {{{words}}}");
+            world(&group("minMember: 3").replace("namespace: ml", &annotations))
+        };
+        let said = annotated(&[
+            ("min-available", "5"),
+            ("waiting-time", "90s"),
+            ("match-policy", "waiting-and-running"),
+            ("mode", "NonStrict"),
+            ("total-number", "7"),
+            ("groups", "[\"ml/g\"]"),
+        ]);
+        assert_eq!(said.trees(), ["scheduler-plugins/g: g>=5"]);
+        let gang = said.gang("g");
+        assert_eq!(gang.schedule_timeout, Some(Nanos::from_secs(90)));
+        assert_eq!(gang.on_loss, LossMode::Strict);
+        assert!(said.complaints.is_empty(), "{:?}", said.complaint_lines());
+        let nothing = annotated(&[("min-available", ""), ("groups", "")]);
+        assert_eq!(nothing.trees(), ["scheduler-plugins/g: g>=3"]);
+        let wrong = annotated(&[
+            ("waiting-time", "soon"),
+            ("match-policy", "always"),
+            ("mode", "Lax"),
+            ("total-number", "0"),
+            ("network-topology-spec", "{}"),
+        ]);
+        assert_eq!(wrong.trees(), ["scheduler-plugins/g: g>=3"]);
+        assert_eq!(wrong.gang("g").schedule_timeout, Some(Nanos::from_secs(60)));
+        assert_eq!(wrong.complaint_lines().len(), 5);
+        let bundle = annotated(&[("groups", "[\"ml/g\", \"ml/h\"]")]);
+        assert_eq!(
+            bundle.trees(),
+            ["scheduler-plugins/g: g>=1 !InvalidGangGroup"]
+        );
+        assert_eq!(
+            bundle.complaint_lines(),
+            ["dump, document 1: PodGroup ml/g: \
+              metadata.annotations[gang.scheduling.koordinator.sh/groups]: h; accepted: the group \
+              itself; gangs that pods name by annotations start together"]
+        );
+        let senseless = annotated(&[("min-available", "many")]);
+        assert_eq!(
+            senseless.trees(),
+            ["scheduler-plugins/g: g>=1 !InvalidMinimum"]
+        );
     }
 
     #[test]

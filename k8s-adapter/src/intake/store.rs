@@ -14,7 +14,7 @@ use gangline::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{Member, Roster, Surroundings, roles};
+use super::{Member, Roster, Said, Surroundings, koordinator, roles};
 use crate::{
     api::{Condition, ObjectMeta, or_default},
     load::{Complaint, Document, Source},
@@ -35,6 +35,8 @@ pub(super) struct Stored<S> {
     pub(super) created: Nanos,
     /// Its status says that its minimum was met before.
     pub(super) started: bool,
+    /// What Koordinator's annotations on it say.
+    pub(super) said: Said,
     /// What it says, or what is wrong with it.
     pub(super) spec: Result<S, Problem>,
 }
@@ -140,6 +142,7 @@ impl<S: DeserializeOwned + Default> Store<S> {
             created: created
                 .or(older.map(|older| older.created))
                 .unwrap_or(arrival),
+            said: Said::of_object(&metadata, koordinator::OF_GROUPS),
             started: started || is_manifest && older.is_some_and(|older| older.started),
             spec,
         };
@@ -226,6 +229,7 @@ pub(super) fn unwritten(kind: &str, name: &Name, members: &[&mut Member]) -> Opt
         object,
         created: first.spec.created,
         started: false,
+        said: Said::default(),
         spec: Ok(()),
     })
 }

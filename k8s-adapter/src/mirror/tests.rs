@@ -240,9 +240,15 @@ fn group(group: u8, dialect: u8, min: u8) -> Value {
     } else {
         json!({"phase": "Pending"})
     };
+    let annotations = if dialect == 2 && min == 1 {
+        json!({"gang.scheduling.koordinator.sh/min-available": "2"})
+    } else {
+        json!({})
+    };
     json!({
         "apiVersion": version, "kind": kind, "status": status,
         "metadata": {
+            "annotations": annotations,
             "name": format!("g{group}"), "namespace": "default", "uid": format!("g{group}-{dialect}"),
             "creationTimestamp": "2026-01-31T12:00:00Z",
         },
@@ -268,6 +274,11 @@ fn pod(pod: u8, group: u8, node: u8, shape: u8, claims: u8) -> Value {
         4 => {
             labels["kueue.x-k8s.io/pod-group-name"] = json!(name);
             annotations["kueue.x-k8s.io/pod-group-total-count"] = json!(shape.to_string());
+            if shape == 2 || shape == 4 {
+                labels["kueue.x-k8s.io/pod-group-pod-index"] = json!(pod.to_string());
+                annotations["kueue.x-k8s.io/podset-slice-required-topology"] = json!("rack");
+                annotations["kueue.x-k8s.io/podset-slice-size"] = json!("2");
+            }
         }
         5 => owners = json!([{"kind": "Job", "name": name, "controller": true}]),
         6 => {
