@@ -280,7 +280,10 @@ impl Explainer {
         }
         let pods = self.crowded(id, &members, gangs.len())?;
         let pruned = self.prune(id, &members, pods.clone());
-        let mut sets = [&pruned, &pods].into_iter();
+        // That most of a cluster ends, so that those ahead have their places too, is no use to say.
+        let is_useful = |gone: &&Vec<u32>| !self.in_turn || gone.len() <= TRIES;
+        let sets: Vec<&Vec<u32>> = [&pruned, &pods].into_iter().filter(is_useful).collect();
+        let mut sets = sets.into_iter();
         let gone = sets.find(|gone| self.holds(id, &members, gone))?;
         Some(self.named_departure(gone))
     }
