@@ -74,9 +74,16 @@ fn cluster(nodes: u32) -> Scheduler {
         let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
         let spec = node(&format!("n{ordinal}"), 8, &labels);
         apply(&mut engine, [Event::Node(spec)]);
+        if ordinal % 2 == 1 {
+            let (name, images) = (format!("n{ordinal}"), vec![(IMAGE, 1000)]);
+            apply(&mut engine, [Event::NodeImages { name, images }]);
+        }
     }
     engine
 }
+
+/// Every second node has it, so that plans move to these.
+const IMAGE: u64 = 7;
 
 /// A gang's objects: the group and its members by role.
 fn objects(spec: &GangSpec, members: &[(&str, u32, Arc<Template>)]) -> Vec<Event> {
@@ -85,6 +92,7 @@ fn objects(spec: &GangSpec, members: &[(&str, u32, Arc<Template>)]) -> Vec<Event
         (0..*count).map(move |ordinal| {
             Event::Pod(PodSpec {
                 role: (*role).into(),
+                images: [IMAGE].into(),
                 ..member(name, &format!("{name}-{role}-{ordinal}"), template)
             })
         })

@@ -5,7 +5,7 @@
 //! wanted images are there. So no search, price or device ever depends on images, and without any the
 //! plan is not looked at.
 
-use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use alloc::{boxed::Box, vec::Vec};
 
 use smallvec::SmallVec;
 
@@ -22,6 +22,8 @@ pub(crate) struct Images {
     of: Vec<Box<[(u64, u32)]>>,
     /// Nodes that have an image, sorted.
     at: Map<u64, Vec<NodeIx>>,
+    /// Nodes of the plan at hand, sorted; kept between plans.
+    used: Vec<NodeIx>,
 }
 
 impl Images {
@@ -80,16 +82,28 @@ impl Scheduler {
         }
         let bars = self.respects_reservation(gang, members);
         let mut placed = core::mem::take(&mut self.search.placed);
-        placed.sort_by_key(|place| self.cluster.node(place.node).rank);
-        let mut used: BTreeSet<NodeIx> = placed.iter().map(|place| place.node).collect();
+        placed.sort_unstable_by_key(|place| {
+            (
+                self.cluster.node(place.node).rank,
+                place.batch,
+                place.devices,
+            )
+        });
+        let mut used = core::mem::take(&mut self.images.used);
+        used.clear();
+        used.extend(placed.iter().map(|place| place.node));
+        used.sort_unstable();
         for places in placed.chunk_by_mut(|one, other| one.node == other.node) {
             if let Some(better) = self.better_node(places, members, &used, bars) {
-                used.insert(better);
+                if let Err(position) = used.binary_search(&better) {
+                    used.insert(position, better);
+                }
                 for place in places {
                     place.node = better;
                 }
             }
         }
+        self.images.used = used;
         self.search.placed = placed;
     }
 
@@ -98,7 +112,7 @@ impl Scheduler {
         &mut self,
         places: &[Placed],
         members: &Members,
-        used: &BTreeSet<NodeIx>,
+        used: &[NodeIx],
         bars: bool,
     ) -> Option<NodeIx> {
         let node = places.first()?.node;
@@ -137,7 +151,7 @@ impl Scheduler {
         let reserved = self.reservation.as_ref().filter(|_| bars);
         let is_open = |other: NodeIx| {
             let reserved = reserved.and_then(|it| it.nodes.get(other.0 as usize));
-            reserved != Some(&true) && !used.contains(&other)
+            reserved != Some(&true) && used.binary_search(&other).is_err()
         };
         let is_equal = |other: NodeIx| {
             let cluster = &self.cluster;
