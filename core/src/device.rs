@@ -37,7 +37,7 @@ pub(crate) use ask::{CardAsk, Part};
 #[cfg(feature = "alloc")]
 pub use ask::{CardRequestError, check_request};
 #[cfg(feature = "alloc")]
-pub(crate) use choose::{Running, Wanted, choices, choose, in_doubt, settle};
+pub(crate) use choose::{Running, Wanted, choices, choose, in_doubt, keep_room, settle};
 #[cfg(feature = "alloc")]
 pub use devices::{Devices, Slice};
 #[cfg(feature = "alloc")]

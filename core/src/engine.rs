@@ -184,8 +184,8 @@ pub struct Scheduler {
     prices_last: u32,
 }
 
-/// A pod that holds devices of a node, in the order in which they are dealt.
-type Holder = (core::cmp::Reverse<u32>, Uid, PodIx);
+/// A pod that holds devices of a node, in the order in which they are dealt; nominated ones last.
+type Holder = (bool, core::cmp::Reverse<u32>, Uid, PodIx);
 
 impl Scheduler {
     /// An engine that knows no node and no pod.

@@ -383,15 +383,15 @@ fn unbelieved(gang: &GangView<'_>) -> Vec<String> {
         let is_believed = has.cards.contains_all(told.cards) && told.slices().all(is_part);
         let runs = member.assumed && member.state == MemberState::Bound;
         (runs && !is_believed).then(|| {
-            let what = if told.slices().next().is_some() {
-                "parts of cards"
-            } else {
-                "cards"
+            let what = match (told.slices().next(), told.cards) {
+                (None, cards) => format!("cards {cards}"),
+                (Some(_), CardSet::EMPTY) => "parts of unknown cards".into(),
+                (Some(_), cards) => format!("parts of cards {cards}"),
             };
             format!(
-                "what is told of pod {}, {what} {}, cannot be what it has there: it counts as if nothing \
-                 was told",
-                member.name, told.cards
+                "what is told of pod {}, {what}, cannot be what it has there: it counts as if nothing was \
+                 told",
+                member.name
             )
         })
     };

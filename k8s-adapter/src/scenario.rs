@@ -100,12 +100,16 @@ fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ScenarioError> 
     let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let message = error.to_string();
-        let entry = error
-            .location()
-            .and_then(|place| entry_at(text, place.line() as usize, place.column() as usize))
-            .filter(|_| is_about_a_number(&message));
+        let place = error.location().filter(|_| is_about_a_number(&message));
+        let entry =
+            place.and_then(|place| entry_at(text, place.line() as usize, place.column() as usize));
+        let numbers = if message.contains("accepted") {
+            ""
+        } else {
+            "; accepted: a whole number, at most 4294967295 and not negative where things are counted"
+        };
         ScenarioError::Format(match entry {
-            Some(entry) => format!("`{entry}`: {message}"),
+            Some(entry) => format!("`{entry}`: {message}{numbers}"),
             None => message,
         })
     })
@@ -113,18 +117,27 @@ fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ScenarioError> 
 
 /// What serde says of numbers names neither the field nor the value.
 fn is_about_a_number(message: &str) -> bool {
-    message.starts_with("out of range") || message.starts_with("invalid ")
+    ["out of range", "invalid ", "accepted: a port"]
+        .iter()
+        .any(|start| message.starts_with(start))
 }
 
-/// The entry of a mapping or list around a place, which counts lines and columns from 1.
+/// The entry of a mapping around a place, or all of a list; lines and columns count from 1.
 fn entry_at(text: &str, line: usize, column: usize) -> Option<&str> {
     let line = text.lines().nth(line.checked_sub(1)?)?;
     let at = line.char_indices().nth(column.checked_sub(1)?)?.0;
-    let from = line[..at].rfind(['{', '[', ',']).map_or(0, |at| at + 1);
-    let to = line[at..]
-        .find(['}', ']', ','])
-        .map_or(line.len(), |end| at + end);
-    let entry = line[from..to].trim().trim_start_matches("- ");
+    let (before, after) = line.split_at(at);
+    let list = before
+        .rfind('[')
+        .filter(|&list| !before[list..].contains([']', '{', '}']));
+    let from = before[..list.unwrap_or(at)].rfind(['{', ',']);
+    let to = match list {
+        Some(_) => after.find(']').map(|end| end + 1),
+        None => after.find(['}', ']', ',']),
+    };
+    let to = to.map_or(line.len(), |end| at + end);
+    let entry = line[from.map_or(0, |from| from + 1)..to].trim();
+    let entry = entry.trim_start_matches("- ");
     Some(entry).filter(|entry| !entry.is_empty())
 }
 

@@ -63,6 +63,23 @@ pub(crate) fn choose(inventory: &Inventory, ask: &CardAsk) -> Option<Devices> {
     found
 }
 
+/// Takes the devices that are kept for a member for which another scheduler makes room: what it would get
+/// now. While there is too little, which is what room is made for, the whole cards that are free, up to
+/// those that it needs; of parts nothing, since where its part will be is not known.
+pub(crate) fn keep_room(inventory: &mut Inventory, ask: &CardAsk) -> Devices {
+    let some = |inventory: &Inventory| {
+        let pool = inventory.pool(ask.kind)?;
+        let free = whole_cards(pool, ask);
+        let cards = free.lowest(ask.whole().min(free.len()))?;
+        Some(Devices::of_cards(cards))
+    };
+    let devices = choose(inventory, ask)
+        .or_else(|| some(inventory))
+        .unwrap_or_default();
+    inventory.take(ask, &devices);
+    devices
+}
+
 /// Which choices of devices are wanted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {

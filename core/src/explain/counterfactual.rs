@@ -5,8 +5,9 @@
 //! cards dropped, a weaker level, fewer members, running gangs gone. Of each kind the smallest that works is
 //! kept. What makes room makes it for all: the gang is tried at its turn, after those ahead of it (see
 //! [`turn`]), and what would do without them is told apart. The number of searches is bounded, so on a
-//! large cluster a change may exist that is not found; one that is named always works, up to the number of
-//! gangs ahead that are tried.
+//! large cluster a change may exist that is not found; one that is named works, up to the number of gangs
+//! ahead that are tried, and at the prices of now: a changed cluster is priced anew, and those ahead may take
+//! other places then.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},

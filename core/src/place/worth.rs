@@ -67,6 +67,9 @@ const CUT: i64 = CARD / 16;
 /// Of the ways that differ by less, the one that breaks into fewer idle cards for shares is taken: prices
 /// are no more exact than that, and a card that stays idle can become anything.
 const NEARLY: i64 = CARD / 100;
+/// What it costs to take as a whole a card that could be given in parts: less than any worth, so that the
+/// other cards go first where prices know of nobody who shares.
+const PARTABLE: i64 = CARD / 1_000;
 /// What it costs to break into an idle card: more than any placement on cards that are in use.
 const OPENED: i64 = 256 * CARD;
 
@@ -158,6 +161,9 @@ impl Worth {
                 0
             };
             let opening = match rule {
+                ScoringRule::BidPrice if ask.whole() > 0 => {
+                    PARTABLE * node.cards.partable_among(ask.kind, devices.cards)
+                }
                 ScoringRule::BidPrice => NEARLY * opened,
                 _ => 0,
             };

@@ -187,6 +187,14 @@ fn modes(value: &Value, path: &FieldPath<'_>, into: &mut Declared, problems: &mu
         one_mode(value, path, into, problems);
         return;
     };
+    if entries.is_empty() {
+        let accepted = "a mode for all, or a list with one for each card";
+        problems.note(
+            "InvalidAnnotation",
+            path,
+            format_args!("[]; accepted: {accepted}"),
+        );
+    }
     let mut modes = Vec::new();
     let mut unreadable = CardSet::EMPTY;
     for (index, entry) in (0..).zip(entries) {

@@ -224,7 +224,10 @@ pub struct PodShape {
 
 /// A host port, `8081` or `9000/UDP`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "accepted: a port from 0 to 65535, or one with its protocol as 9000/UDP"
+)]
 pub enum PortShape {
     /// A TCP port.
     Number(u16),

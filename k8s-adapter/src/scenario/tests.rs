@@ -47,6 +47,21 @@ fn a_wrong_value_says_what_would_be_accepted() {
         said.starts_with("`cards: -1`: ") && said.contains("line 4"),
         "{said}"
     );
+    let said = error("nodes:\n- {name: n1, cards: 2, unhealthy: [1, 99999999999999999999]}\n");
+    assert!(
+        said.starts_with("`unhealthy: [1, 99999999999999999999]`: "),
+        "{said}"
+    );
+    let said = error("work:\n- {single: a, pod: {cpu: 1, host_ports: [70000]}}\n");
+    assert!(
+        said.contains("host_ports: [70000]") && said.contains("from 0 to 65535"),
+        "{said}"
+    );
+    let said = error("nodes: [{name: n1, cards: 1, withheld: 4294967295}]\n");
+    assert!(
+        said.contains("withheld: 4294967295; accepted: at most"),
+        "{said}"
+    );
     let said = error("events:\n- {at: 1s, finish: a, fail: b}\n");
     assert!(said.contains("at most one action"), "{said}");
 }

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::{
     super::{
         Holder, NodeIx, Rejection, Scheduler,
-        store::{Charge, PodIx},
+        store::{Charge, PodIx, Purpose},
     },
     MOST, invalid,
 };
@@ -140,13 +140,15 @@ impl Scheduler {
     }
 
     /// Decides which devices the pods of a node hold, the largest request first, then in order of uid:
-    /// see [`device::settle`]. `fresh` is on the ledger but not charged yet.
+    /// see [`device::settle`]; and which are kept for nominated pods: see [`device::keep_room`]. `fresh` is on the ledger but not charged yet.
     pub(super) fn settle_devices(&mut self, node: NodeIx, fresh: Option<PodIx>) {
         let mut holders = core::mem::take(&mut self.holders);
         holders.clear();
         holders.extend(self.pods_on(node).iter().filter_map(|&ix| {
             let size = self.ask_of(ix)?.size();
-            Some((Reverse(size), self.pods.get(ix.0)?.spec.uid, ix))
+            let pod = self.pods.get(ix.0)?;
+            let is_nominated = pod.charge?.purpose == Purpose::Nominated;
+            Some((is_nominated, Reverse(size), pod.spec.uid, ix))
         }));
         if holders.is_empty() && !self.cluster.node(node).cards.is_in_doubt() {
             self.holders = holders;
@@ -161,14 +163,25 @@ impl Scheduler {
         let mut told = core::mem::take(&mut self.told);
         told.clear();
         told.extend(holders.iter().map(|&(.., ix)| self.running(ix)?.told));
+        // Room is kept of what those leave who run, or are about to.
+        let runs = holders.partition_point(|&(is_nominated, ..)| !is_nominated);
         let in_doubt = {
-            let running = holders.iter().zip(&told).filter_map(|(&(.., ix), &told)| {
-                let ask = self.ask_of(ix)?;
-                Some(Running { ask, told })
-            });
+            let running = holders[..runs]
+                .iter()
+                .zip(&told)
+                .filter_map(|(&(.., ix), &told)| {
+                    let ask = self.ask_of(ix)?;
+                    Some(Running { ask, told })
+                });
             device::settle(&mut cards, running.clone(), &mut held);
             device::in_doubt(&cards, running, &held)
         };
+        for &(.., ix) in &holders[runs..] {
+            let room = self
+                .ask_of(ix)
+                .map(|ask| device::keep_room(&mut cards, ask));
+            held.push(room.unwrap_or_default());
+        }
         self.recharge(node, fresh, &holders, &held);
         if !in_doubt.is_empty() || self.cluster.node(node).cards.is_in_doubt() {
             self.cluster.set_in_doubt(node, &in_doubt);

@@ -280,8 +280,8 @@ impl Explainer {
             let Some(cards) = spec.cards.iter().find(|cards| cards.kind == wish.kind) else {
                 continue;
             };
-            // It does not offer those that it has: further ones would not be offered either.
-            if cards.withheld > 0 && cards.closed.len() == cards.count {
+            // Nothing is given of those that it has: nor would it be of further ones.
+            if cards.closed.len() == cards.count {
                 continue;
             }
             let modes = match wish.counted_profile(cards) {
