@@ -523,3 +523,58 @@ fn what_is_told_of_a_pod_and_cannot_be_is_named_and_a_note_on_several_is_said_on
     let shown = text(&output.stdout);
     assert_eq!(shown.matches("nobody knows").count(), 1, "{shown}");
 }
+
+fn h100_node(name: &str, allocatable: u32) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: {{nvidia.com/gpu.product: \
+         NVIDIA-H100-80GB-HBM3}}}}\nstatus: {{allocatable: {{nvidia.com/gpu: {allocatable}}}, capacity: \
+         {{nvidia.com/gpu: 8}}}}\n"
+    )
+}
+
+fn waiting_pod(name: &str, metadata: &str, cards: u32) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, {metadata}}}\nspec: {{containers: \
+         [{{name: m, resources: {{limits: {{nvidia.com/gpu: {cards}}}}}}}]}}\n"
+    )
+}
+
+#[test]
+fn what_is_offered_goes_by_the_links_and_the_memory_that_cards_need() {
+    let withheld = [h100_node("h1", 7), waiting_pod("all", "", 8)].concat();
+    let output = run(&["plan", "--cluster", &file("withheld.yaml", &withheld)]);
+    let shown = text(&output.stdout);
+    let offer = "admitted if 1 more GPU of node h1 becomes allocatable";
+    assert!(shown.contains(offer), "{shown}");
+    let memory = "annotations: {gangline.io/card-memory: 79Gi}";
+    let large = [
+        h100_node("h1", 8),
+        waiting_pod("a", "", 8),
+        waiting_pod("large", memory, 4),
+    ];
+    let output = run(&["plan", "--cluster", &file("memory.yaml", &large.concat())]);
+    let shown = text(&output.stdout);
+    assert!(
+        shown.contains("4 more H100-80GB appear"),
+        "any card would not do: {shown}"
+    );
+}
+
+#[test]
+fn what_would_be_applied_is_tried_in_the_order_of_the_documents() {
+    let group = "---\napiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: z, \
+                 creationTimestamp: '2026-11-30T12:00:00Z'}\nspec: {minMember: 2}\n";
+    let label = "labels: {scheduling.x-k8s.io/pod-group: z}";
+    let objects = [
+        group.to_owned(),
+        waiting_pod("z-0", label, 4),
+        waiting_pod("z-1", label, 4),
+        waiting_pod("a", "", 4),
+    ];
+    let cluster = file("order-cluster.yaml", &h100_node("h1", 8));
+    let manifest = file("order-manifest.yaml", &objects.concat());
+    let output = run(&["plan", "--cluster", &cluster, &manifest]);
+    let shown = text(&output.stdout);
+    let placed = |line: &str| line.starts_with("default/z") && line.contains("placed");
+    assert!(shown.lines().any(placed), "{shown}");
+}

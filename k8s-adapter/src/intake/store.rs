@@ -134,14 +134,14 @@ impl<S: DeserializeOwned + Default> Store<S> {
             Some(older) if is_manifest => older.uid,
             _ => uid(&metadata.uid, &document.kind, &name.0, &name.1),
         };
-        let created = metadata.creation_timestamp.map(|time| time.0);
+        let own = metadata.creation_timestamp.map(|time| time.0);
+        // What would be applied comes after all that is there, whatever was copied with it.
+        let own = own.filter(|_| arrival == Nanos::ZERO);
         let stored = Stored {
             source: document.source.clone(),
             object,
             uid,
-            created: created
-                .or(older.map(|older| older.created))
-                .unwrap_or(arrival),
+            created: own.or(older.map(|older| older.created)).unwrap_or(arrival),
             said: Said::of_object(&metadata, koordinator::OF_GROUPS),
             started: started || is_manifest && older.is_some_and(|older| older.started),
             spec,

@@ -130,14 +130,6 @@ pub(super) fn node_cards(shape: &NodeShape, known: &[NodeCards]) -> Result<Vec<N
     first.most_shares = shape.most_shares.unwrap_or(first.most_shares);
     first.is_changing = shape.changing.unwrap_or(first.is_changing);
     first.withheld = shape.withheld.unwrap_or(first.withheld);
-    if first.withheld.checked_add(first.count).is_none() {
-        return Err(format!(
-            "withheld: {}; accepted: at most {} beside {} cards",
-            first.withheld,
-            u32::MAX - first.count,
-            first.count
-        ));
-    }
     if let Some(links) = &shape.links {
         first.links = Some(links.clone());
     }

@@ -57,11 +57,6 @@ fn a_wrong_value_says_what_would_be_accepted() {
         said.contains("host_ports: [70000]") && said.contains("from 0 to 65535"),
         "{said}"
     );
-    let said = error("nodes: [{name: n1, cards: 1, withheld: 4294967295}]\n");
-    assert!(
-        said.contains("withheld: 4294967295; accepted: at most"),
-        "{said}"
-    );
     let said = error("events:\n- {at: 1s, finish: a, fail: b}\n");
     assert!(said.contains("at most one action"), "{said}");
 }

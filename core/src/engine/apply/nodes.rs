@@ -230,7 +230,8 @@ impl Scheduler {
     ) -> SmallVec<[(KindIx, CardSet); 1]> {
         let charged = self.pods_on(node).iter().filter_map(|&ix| {
             let (_, charge) = self.charge_of(ix)?;
-            Some((self.running(ix)?, charge.devices))
+            let runs = charge.purpose != Purpose::Nominated;
+            runs.then_some((self.running(ix)?, charge.devices))
         });
         let (running, held): (Vec<Running<'_>>, Vec<Devices>) = charged.unzip();
         device::in_doubt(&self.cluster.node(node).cards, running.into_iter(), &held)

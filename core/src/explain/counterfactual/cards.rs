@@ -131,7 +131,11 @@ impl Wish {
             let resource = format!("nvidia.com/mig-{}", SliceSuffix(&profile));
             return (resource, String::new());
         }
-        let any_will_do = !self.is_for_parts() && self.ask.source.models.is_empty();
+        let source = &self.ask.source;
+        let any_will_do = !self.is_for_parts()
+            && source.models.is_empty()
+            && source.min_card_memory_mib == 0
+            && source.near == Nearness::Any;
         let model = match model_of(cards) {
             _ if any_will_do => "",
             Some(model) => model.name,

@@ -10,6 +10,7 @@ use super::TRIES;
 use crate::{
     bits::CardSet,
     cluster::{NodeCards, NodeSpec},
+    device::links::{self, LinkMatrix},
     engine::GangId,
     explain::{Counterfactual, Explainer},
 };
@@ -67,6 +68,11 @@ impl Explainer {
                     (cards.count, cards.closed) = (count, CardSet::EMPTY);
                 } else {
                     cards.count = cards.count.saturating_add(count);
+                }
+                let is_full = |links: &LinkMatrix| links.cards() == cards.count;
+                if !cards.links.as_ref().is_none_or(is_full) {
+                    // They were known for those that are offered.
+                    cards.links = links::for_product(&cards.model, cards.count);
                 }
                 explainer.admits_with_node(id, &spec, node)
             };
