@@ -198,6 +198,10 @@ impl Reader<'_, '_> {
             };
             if !there {
                 *cards = before;
+                if !broken.is_empty() {
+                    // Those that are counted may be on a card of which nobody knows what it is.
+                    cards.slices.clear();
+                }
             }
         }
     }

@@ -722,6 +722,13 @@ fn cards_whose_instances_cannot_be_are_not_given_out() {
     let (_, cards) = bad(A100, annotation, "nvidia.com/mig-3g.20gb: 2");
     assert!(cards.slices.is_empty());
     assert_eq!((cards.count, cards.closed.0), (1, 1));
+    // Also where the rest of the description does not go with what there is.
+    let annotation = "gangline.io/cards: '[{mig-static: [3g.20gb@0, 1g.5gb@1]}, whole]'";
+    let status = "{allocatable: {nvidia.com/gpu: 1, nvidia.com/mig-1g.5gb: 1}, capacity: \
+                  {nvidia.com/gpu: 2, nvidia.com/mig-1g.5gb: 1}}";
+    let (cards, problems) = read_status(A100, annotation, status);
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(cards.unwrap().slices.is_empty());
 }
 
 #[test]
