@@ -100,13 +100,16 @@ fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ScenarioError> 
     let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let message = error.to_string();
-        let place = error.location().filter(|_| is_about_a_number(&message));
+        let place = error.location().filter(|_| is_about_a_value(&message));
         let entry =
             place.and_then(|place| entry_at(text, place.line() as usize, place.column() as usize));
-        let numbers = if message.contains("accepted") {
-            ""
-        } else {
+        let is_count = ["out of range integral", "invalid u"]
+            .iter()
+            .any(|start| message.starts_with(start));
+        let numbers = if is_count {
             "; accepted: a whole number, at most 4294967295 and not negative where things are counted"
+        } else {
+            ""
         };
         ScenarioError::Format(match entry {
             Some(entry) => format!("`{entry}`: {message}{numbers}"),
@@ -115,8 +118,8 @@ fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ScenarioError> 
     })
 }
 
-/// What serde says of numbers names neither the field nor the value.
-fn is_about_a_number(message: &str) -> bool {
+/// What serde says of these names neither the field nor the value.
+fn is_about_a_value(message: &str) -> bool {
     ["out of range", "invalid ", "accepted: a port"]
         .iter()
         .any(|start| message.starts_with(start))

@@ -52,6 +52,11 @@ fn a_wrong_value_says_what_would_be_accepted() {
         said.starts_with("`unhealthy: [1, 99999999999999999999]`: "),
         "{said}"
     );
+    let said = error("nodes: [{name: n1, cards: 1, mps: 3}]\n");
+    assert!(
+        said.starts_with("`mps: 3`: ") && !said.contains("whole number"),
+        "{said}"
+    );
     let said = error("work:\n- {single: a, pod: {cpu: 1, host_ports: [70000]}}\n");
     assert!(
         said.contains("host_ports: [70000]") && said.contains("from 0 to 65535"),
