@@ -540,6 +540,12 @@ impl Hardware {
         self.modes.get(card as usize).unwrap_or(&Mode::Whole)
     }
 
+    /// How many of these cards are given as a whole or not at all.
+    pub(crate) fn whole_only_among(&self, cards: CardSet) -> u32 {
+        let whole = cards.iter().filter(|&card| *self.mode(card) == Mode::Whole);
+        whole.count() as u32
+    }
+
     /// A number for a card's mode: equal for equal modes.
     pub(crate) fn alike_of(&self, card: u32) -> u32 {
         let at = self.alike.iter().position(|cards| cards.contains(card));

@@ -328,15 +328,11 @@ impl Inventory {
     }
 
     /// How many of these cards can be given in parts too.
-    pub(crate) fn partable_among(&self, kind: KindIx, cards: CardSet) -> i64 {
-        let of = |pool: &Pool| {
-            let hardware = &pool.hardware;
-            cards
-                .iter()
-                .filter(|&card| *hardware.mode(card) != Mode::Whole)
-                .count() as i64
-        };
-        self.pool(kind).map_or(0, of)
+    pub(crate) fn partable_among(&self, kind: KindIx, cards: CardSet) -> u32 {
+        let pool = self.pool(kind);
+        pool.map_or(0, |pool| {
+            cards.len() - pool.hardware.whole_only_among(cards)
+        })
     }
 
     /// How many of these cards nobody has anything of.

@@ -83,6 +83,9 @@ impl Inventory {
             keep(&mut source);
             source != bare && !fits(source) && fits(bare)
         };
+        let matters = |drop: &dyn Fn(&mut CardRequest), keep: &dyn Fn(&mut CardRequest)| {
+            without(drop) || alone(keep)
+        };
         if pool.closed.contains_all(pool.all) && !pool.all.is_empty() {
             return hardware.closed_cause();
         }
@@ -134,8 +137,9 @@ impl Inventory {
         }
         let models = &ask.source.models;
         if !models.is_empty()
-            && (without(&|source| source.models.clear())
-                || alone(&|source| source.models.clone_from(models)))
+            && matters(&|source| source.models.clear(), &|source| {
+                source.models.clone_from(models);
+            })
         {
             if hardware.product.is_empty() {
                 return (Cause::UnknownCardModel, String::new());
@@ -144,8 +148,9 @@ impl Inventory {
         }
         let mib = ask.source.min_card_memory_mib;
         if mib > 0
-            && (without(&|source| source.min_card_memory_mib = 0)
-                || alone(&|source| source.min_card_memory_mib = mib))
+            && matters(&|source| source.min_card_memory_mib = 0, &|source| {
+                source.min_card_memory_mib = mib;
+            })
         {
             return (Cause::CardMemory, hardware.memory_word(""));
         }
@@ -153,7 +158,9 @@ impl Inventory {
             return (Cause::MpsReplicas, String::new());
         }
         if let Some(only) = ask.source.only
-            && (without(&|source| source.only = None) || alone(&|source| source.only = Some(only)))
+            && matters(&|source| source.only = None, &|source| {
+                source.only = Some(only);
+            })
         {
             let there = pool.all.len();
             let word = if pool.all.contains_all(only) {
@@ -165,8 +172,9 @@ impl Inventory {
         }
         let near = ask.source.near;
         if near != Nearness::Any
-            && (without(&|source| source.near = Nearness::Any)
-                || alone(&|source| source.near = near))
+            && matters(&|source| source.near = Nearness::Any, &|source| {
+                source.near = near;
+            })
         {
             let near = near.word();
             let links = hardware.links.as_ref().map(LinkTable::matrix);

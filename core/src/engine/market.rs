@@ -351,7 +351,7 @@ impl Scheduler {
         let kind = NodeKind {
             model,
             cards,
-            whole_only: pool.map_or(0, worth::whole_only),
+            whole_only: pool.map_or(0, |pool| pool.hardware.whole_only_among(pool.all) as u16),
             milli_cpu: allocatable.get(usize::from(CPU_IX)).copied().unwrap_or(0),
             geometry,
         };

@@ -12,7 +12,7 @@ use super::score;
 use crate::{
     bits::CardSet,
     cluster::{CPU_IX, Cluster, class::Class, template::Compiled},
-    device::{self, CardAsk, CardUse, Devices, Inventory, Mode, Pool, Wanted, mig::MigWorth},
+    device::{self, CardAsk, CardUse, Devices, Inventory, Pool, Wanted, mig::MigWorth},
     gang::ScoringRule,
     hash::Map,
     price::{CardState, Geometry, NodeKind, NodeKindIx, NodeState, Prices, fragmentation},
@@ -162,7 +162,7 @@ impl Worth {
             };
             let opening = match rule {
                 ScoringRule::BidPrice if ask.whole() > 0 => {
-                    PARTABLE * node.cards.partable_among(ask.kind, devices.cards)
+                    PARTABLE * i64::from(node.cards.partable_among(ask.kind, devices.cards))
                 }
                 ScoringRule::BidPrice => NEARLY * opened,
                 _ => 0,
@@ -318,14 +318,6 @@ pub(crate) fn model_of(pool: Option<&Pool>) -> (&str, u16) {
     pool.map_or(("", 0), |pool| {
         (pool.hardware.priced_as.as_str(), pool.all.len() as u16)
     })
-}
-
-/// How many of a pool's cards are given as a whole or not at all.
-pub(crate) fn whole_only(pool: &Pool) -> u16 {
-    let cards = pool.all.iter();
-    cards
-        .filter(|&card| *pool.hardware.mode(card) == Mode::Whole)
-        .count() as u16
 }
 
 /// The cards that prices look at: the kind with the most.

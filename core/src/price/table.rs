@@ -29,10 +29,8 @@ const SKIP: (u16, u16) = (u16::MAX, 1);
 #[derive(Clone, Debug)]
 struct Group {
     geometry: Option<u16>,
-    /// Most cards of a node that can be given in parts too.
-    cards: usize,
-    /// Most cards of a node that are given as a whole only.
-    whole_only: usize,
+    /// Most cards of a node of each sort.
+    most: Free,
     /// Types without cards: (type, CPU).
     without: Vec<(u16, i64)>,
     /// Types that need one card or part of it, ascending by parts: (type, parts, CPU).
@@ -159,9 +157,10 @@ impl Layout {
             });
             if let Some(group) = layout.groups.get_mut(group_ix) {
                 let any = kind.cards.saturating_sub(kind.whole_only);
-                group.cards = group.cards.max(usize::from(any).min(MOST_CARDS));
-                let whole_only = usize::from(kind.whole_only).min(MOST_CARDS);
-                group.whole_only = group.whole_only.max(whole_only);
+                let at_most =
+                    |known: usize, cards: u16| known.max(usize::from(cards).min(MOST_CARDS));
+                group.most.any = at_most(group.most.any, any);
+                group.most.whole_only = at_most(group.most.whole_only, kind.whole_only);
             }
             layout.group_of.push(group_ix as u16);
         }
@@ -178,8 +177,7 @@ impl Layout {
         let cut = geometry.and_then(|ix| catalogue.geometries.get(usize::from(ix)));
         let mut group = Group {
             geometry,
-            cards: 0,
-            whole_only: 0,
+            most: Free::default(),
             without: Vec::new(),
             single: Vec::new(),
             one: Vec::new(),
@@ -245,7 +243,7 @@ impl Layout {
     pub(super) fn left(&self, state: &NodeState) -> Option<Left> {
         let group_ix = usize::from(*self.group_of.get(usize::from(state.kind))?);
         let group = self.groups.get(group_ix)?;
-        let most = group.most();
+        let most = group.most;
         let level = group.levels.partition_point(|&cpu| cpu <= state.milli_cpu);
         let mut left = Left {
             group: group_ix,
@@ -396,13 +394,6 @@ impl Group {
         (worths, choices)
     }
 
-    fn most(&self) -> Free {
-        Free {
-            whole_only: self.whole_only,
-            any: self.cards,
-        }
-    }
-
     /// The same for free cards: a part for each level of CPU left, with the types that need no more than
     /// that. A card by itself is worth `one` if it is given as a whole only, else `free`, which is never
     /// less.
@@ -412,7 +403,7 @@ impl Group {
         one: Nano,
         net: impl Fn(u16, i64) -> Nano,
     ) -> (Vec<Nano>, Vec<(u16, u16)>) {
-        let most = self.most();
+        let most = self.most;
         let mut worths: Vec<Nano> = vec![0; most.entries() * (self.levels.len() + 1)];
         let mut choices = vec![SKIP; worths.len()];
         for (level, (worths, choices)) in worths

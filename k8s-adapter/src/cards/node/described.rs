@@ -39,16 +39,8 @@ impl Reader<'_, '_> {
         }
         // With the sick ones known by number, the others are known too.
         let sick = said.unhealthy.unwrap_or_default();
-        let there = CardSet::first(physical).unwrap_or_default();
-        if !there.contains_all(sick) {
-            let message = format_args!(
-                "unhealthy: {}; accepted: numbers below {physical}, which is how many cards there are",
-                sick.difference(there)
-            );
-            self.refuse(CARDS, message);
-        }
         // A card that is known to be bad stays out, whatever else is wrong with the list.
-        let mut sick = sick.intersection(there);
+        let mut sick = self.those_there(sick, physical);
         if !sick.is_empty() && cards.count > 0 {
             let left = physical - sick.len();
             if left > cards.count {
@@ -94,6 +86,19 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// Those of the cards that are said to be unhealthy that there are; names the others.
+    fn those_there(&mut self, unhealthy: CardSet, count: u32) -> CardSet {
+        let there = CardSet::first(count).unwrap_or_default();
+        if !there.contains_all(unhealthy) {
+            let message = format_args!(
+                "unhealthy: {}; accepted: numbers below {count}, which is how many cards there are",
+                unhealthy.difference(there)
+            );
+            self.refuse(CARDS, message);
+        }
+        unhealthy.intersection(there)
+    }
+
     /// Cards of which some are in MIG mode. They are all described here: MIG devices that the device
     /// plugin lists are the instances of these cards.
     fn add_declared_mig(
@@ -115,7 +120,6 @@ impl Reader<'_, '_> {
             self.refuse_list(listed, count);
             return;
         }
-        let there = CardSet::first(count).unwrap_or_default();
         let (modes, broken) = self.possible(cards, said, count);
         let mut instances: BTreeMap<String, u32> = BTreeMap::new();
         // Cards that the device plugin lists as such: those that have no instances.
@@ -159,15 +163,7 @@ impl Reader<'_, '_> {
             self.refuse(CARDS, message);
             return;
         }
-        let unhealthy = said.unhealthy.unwrap_or_default();
-        if !there.contains_all(unhealthy) {
-            let message = format_args!(
-                "unhealthy: {}; accepted: numbers below {count}, which is how many cards there are",
-                unhealthy.difference(there)
-            );
-            self.refuse(CARDS, message);
-        }
-        let unhealthy = unhealthy.intersection(there);
+        let unhealthy = self.those_there(said.unhealthy.unwrap_or_default(), count);
         let before = cards.clone();
         let changed = attempt(
             cards,
@@ -223,11 +219,8 @@ impl Reader<'_, '_> {
         };
         let mut broken = said.unreadable;
         let has_no_mig = model_of(&tried).is_some_and(|model| model.mig.is_none());
-        while let Err(error) = check_cards(&tried) {
-            if has_no_mig {
-                // Then they have no instances, whatever is written: they are what the device plugin lists.
-                break;
-            }
+        // Without MIG they have no instances, whatever is written: they are what the device plugin lists.
+        while !has_no_mig && let Err(error) = check_cards(&tried) {
             let all = tried.modes.len() == 1;
             let card = error.card().filter(|card| !all || *card == 0);
             let mode = card.and_then(|card| Some((card, tried.modes.get_mut(card as usize)?)));
